@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ignis/base/dtype.h"
+
+namespace ignis {
+
+enum class Arch : uint8_t { X86_64, AArch64 };
+/// Vector instruction sets, each including the former of its architecture.
+enum class Isa : uint8_t { Sse2, Avx2, Avx512, Neon };
+
+/// Accuracy contract of float rewrites; see docs/ir.md.
+enum class FloatLevel : uint8_t { Strict, Finite, Fast };
+
+/// A device's limits as plain data: everything about it that code generation may depend on.
+struct Target {
+  Arch arch = Arch::X86_64;
+  Isa isa = Isa::Sse2;
+  std::string renderer = "llvm";  ///< "llvm", "c" or "interp"
+  int vector_bytes = 16;          ///< width of one vector register
+  int vector_registers = 16;
+  bool has_fma = false;
+  int64_t l1_bytes = 32 * 1024;
+  int64_t l2_bytes = 512 * 1024;
+  int64_t l3_bytes = 8 * 1024 * 1024;
+  int threads = 1;
+
+  int lanes(DType d) const { return vector_bytes / size_bytes(d); }
+  /// "x86_64-avx2"; part of every cache key.
+  std::string name() const;
+  bool operator==(const Target&) const = default;
+};
+
+/// A target for an instruction set, with typical cache sizes; what tests and cross compiles use.
+Target make_target(Isa isa);
+
+}  // namespace ignis

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ignis/base/program_image.h"
+#include "ignis/base/target.h"
+#include "ignis/codegen/program.h"
+#include "ignis/ir/graph.h"
+
+namespace ignis::codegen {
+
+/// Everything that can change generated code, hashed as a whole into every cache key.
+struct Config {
+  Target target;
+  FloatLevel float_level = FloatLevel::Finite;
+  bool optimize = true;                ///< off: default loop tree, no vectors
+  std::vector<std::string> actions;    ///< explicit scheduling actions instead of the heuristics; see docs/codegen.md
+  bool operator==(const Config&) const = default;
+};
+
+/// One named step of lowering, for `--emit`, `bench --json` and the tests.
+struct PassRecord {
+  std::string name;
+  double seconds = 0;
+  int64_t rule_attempts = 0, rule_hits = 0;
+  std::string text;      ///< the IR after the pass, when asked for
+};
+
+struct Lowered {
+  Program program;
+  std::vector<std::string> actions;   ///< applied, in order; replay them by Config::actions
+  int64_t parallel_units = 1;         ///< independent units of the outermost loops: an upper bound for parts
+  double flops = 0;                   ///< of one launch
+  std::vector<PassRecord> passes;
+};
+
+/// Optimises and lowers one kernel (a Sink of the schedule). Errors: Unsupported or Internal, naming the pass.
+Result<Lowered> lower(const ir::Node& sink, const Config& config, bool keep_text = false);
+
+/// Renders and compiles with LLVM in this process: a position-independent object without external references.
+/// Thread-safe. `keep_source` also fills ProgramImage::source with the LLVM IR.
+Result<ProgramImage> compile_llvm(const Program& program, const Target& target, bool keep_source = false);
+/// Assembly text of the same code, for inspection and tests.
+Result<std::string> assemble_llvm(const Program& program, const Target& target);
+
+/// The program as freestanding C with compiler vector types: readable form and second opinion.
+Result<std::string> render_c(const Program& program, const Target& target);
+/// Compiles C text with the given compiler driver (`clang-19`, `gcc`) to an object. For tests and `cpu:c`.
+Result<ProgramImage> compile_c(const Program& program, const Target& target);
+
+/// Checks the list against program.h: order, nesting, dtypes, lanes. Errors: Internal naming the node.
+Status verify_program(const Program& program);
+
+}  // namespace ignis::codegen

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ignis/base/host_tensor.h"
+#include "ignis/base/target.h"
+
+namespace ignis {
+
+/// Where time went, in seconds. Filled as it happens; a stage that did not happen is 0.
+struct StageTimes {
+  double import_s = 0, schedule_s = 0, lower_s = 0, compile_s = 0, load_s = 0, pack_s = 0, first_run_s = 0;
+};
+
+struct PassTime {
+  std::string name;
+  double seconds = 0;
+  int64_t calls = 0, rule_attempts = 0, rule_hits = 0;
+};
+
+struct SessionOptions {
+  std::string device = "cpu";              ///< SPEC of product.md: "cpu", "cpu:llvm:avx2", "cpu:interp"
+  int threads = 0;                         ///< 0: what the affinity mask and the cgroup quota allow
+  std::map<std::string, int64_t> dims;
+  std::map<std::string, Shape> shapes;
+  std::map<std::string, HostTensor> constants;  ///< inputs fixed at load (shape-carrying inputs)
+  FloatLevel float_level = FloatLevel::Finite;
+  std::chrono::nanoseconds timeout = std::chrono::seconds(60);  ///< of one run
+  std::vector<std::string> taps;           ///< layer outputs to compile as extra outputs beside the program
+  std::function<void(const std::string& stage, int done, int total)> progress;
+};
+
+struct PortInfo {
+  std::string name;
+  DType dtype = DType::Float32;
+  Shape shape;
+};
+
+struct CallInfo {
+  std::string kernel, layer;
+  double flops = 0, bytes = 0;
+  double seconds = 0;   ///< of the last profiled run
+};
+
+/// A model compiled for one device and one set of shapes, ready to run. Movable; one run at a time per session.
+class Session {
+ public:
+  /// Errors: as onnx::import_model; NotFound for an unknown device; Internal when code generation fails.
+  static Result<Session> load(const std::string& path, const SessionOptions& options = {});
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  const std::vector<PortInfo>& inputs() const;
+  const std::vector<PortInfo>& outputs() const;
+  /// Runs once. `inputs` in the order of inputs(). Errors: InvalidArgument naming the input whose shape or dtype
+  /// differs, Timeout, DeviceLost.
+  Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs);
+  /// Runs on the caller's memory, allocating nothing: one pointer for each input and output.
+  Status run_raw(const void* const* inputs, void* const* outputs);
+  /// Runs once with a time stamp around each call.
+  Status profile(const void* const* inputs, void* const* outputs, std::vector<CallInfo>* calls);
+
+  const StageTimes& times() const;
+  const std::vector<PassTime>& pass_times() const;
+  int64_t arena_bytes() const;
+  int64_t constant_bytes() const;
+  int kernel_count() const;
+  int program_count() const;
+  const Target& target() const;
+
+ private:
+  struct State;
+  explicit Session(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ignis
