@@ -1,14 +1,14 @@
 #pragma once
 
-#include <cstdint>
-
 #include "ignis/base/dtype.h"
+
+#include <cstdint>
 
 namespace ignis {
 
 /// What a cast to an fp8 type does beyond the largest finite value.
 enum class Fp8Overflow : uint8_t {
-  Saturate,     ///< finite overflow to +-max; Inf to +-max in e4m3 and e5m2, to NaN in the fnuz types (ONNX)
+  Saturate,  ///< finite overflow to +-max; Inf to +-max in e4m3 and e5m2, to NaN in the fnuz types (ONNX)
   NonSaturate,  ///< e5m2: Inf, e4m3 and fnuz: NaN
 };
 
@@ -18,6 +18,11 @@ double decode_float(DType format, uint64_t code);
 /// Rounds `value` once, to nearest even, onto the format's full grid (subnormals included) and returns its code.
 /// NaN stays a quiet NaN. This is the one routine for constants, the interpreter and tests of every back end.
 uint64_t encode_float(DType format, double value, Fp8Overflow overflow = Fp8Overflow::Saturate);
+
+/// Rounds an integer once onto the format's grid and returns its code; a detour over double would round 64-bit
+/// values twice. With `is_unsigned_value` the 64 bits are read as unsigned.
+uint64_t encode_float_from_int(DType format, int64_t value, bool is_unsigned_value = false,
+                               Fp8Overflow overflow = Fp8Overflow::Saturate);
 
 /// decode(encode(value)).
 double round_to(DType format, double value);
