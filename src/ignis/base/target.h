@@ -1,10 +1,11 @@
 #pragma once
 
+#include "ignis/base/dtype.h"
+
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "ignis/base/dtype.h"
 
 namespace ignis {
 
@@ -34,7 +35,26 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
+/// "sse2", "avx2", "avx512", "neon".
+std::string_view to_string(Isa isa);
+/// Reads an instruction set's name. Errors: InvalidArgument.
+Result<Isa> parse_isa(std::string_view text);
+
 /// A target for an instruction set, with typical cache sizes; what tests and cross compiles use.
 Target make_target(Isa isa);
+
+/// This machine: the highest instruction set that the processor has and the kernel saves, but none above `at_most`,
+/// and the cache sizes of CPU 0. `threads` stays 1: how many may be used depends on the affinity mask and quota of
+/// the process, which the CPU device reads.
+/// Errors: Unsupported when `at_most` belongs to another architecture.
+Result<Target> detect_host_target(Isa at_most);
+/// This machine without a bound.
+Target detect_host_target();
+
+namespace detail {
+/// Bytes of one CPU's caches below a folder laid out as /sys/devices/system/cpu/cpu0/cache; sizes that cannot be
+/// read keep the value they have in `target`.
+void read_cache_sizes(const std::string& folder, Target& target);
+}  // namespace detail
 
 }  // namespace ignis
