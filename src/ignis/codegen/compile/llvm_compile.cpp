@@ -1,0 +1,192 @@
+#include "ignis/codegen/compile/llvm_compile.h"
+
+#include "ignis/codegen/codegen.h"
+#include "ignis/codegen/render/llvm.h"
+#include "ignis/codegen/render/semantics.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PassManager.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Target/TargetOptions.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Utils/Mem2Reg.h>
+
+#include <cstring>
+#include <mutex>
+
+namespace ignis::codegen {
+
+namespace {
+
+void initialize_targets_once() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeAArch64AsmParser();
+  });
+}
+
+/// The processor levels of the x86-64 ABI: what every machine with the named vector set has in practice.
+const char* cpu_name(const Target& target) {
+  switch (target.isa) {
+    case Isa::Sse2: return "x86-64";
+    case Isa::Avx2: return "x86-64-v3";
+    case Isa::Avx512: return "x86-64-v4";
+    case Isa::Neon: return "generic";
+  }
+  return "";
+}
+
+std::string feature_list(const Target& target) {
+  if (target.arch == Arch::X86_64 && target.isa != Isa::Sse2 && !target.has_fma) return "-fma";
+  return "";
+}
+
+/// Renders, cleans up and emits. Each call has its own LLVM context, so calls may run at the same time.
+Result<std::string> generate(const Program& program, const Target& target, EmitKind kind,
+                             std::string* source) {
+  IGNIS_TRY(verify_program(program));
+  IGNIS_TRY_ASSIGN(const auto machine, make_target_machine(target));
+  llvm::LLVMContext context;
+  const std::unique_ptr<llvm::Module> module = render_llvm(program, target, context);
+  module->setTargetTriple(machine->getTargetTriple().str());
+  module->setDataLayout(machine->createDataLayout());
+  module->setPICLevel(llvm::PICLevel::SmallPIC);
+  optimize_module(*module, *machine);
+  if (source != nullptr) {
+    llvm::raw_string_ostream text(*source);
+    module->print(text, nullptr);
+  }
+  return emit_module(*module, *machine, kind);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const Target& target) {
+  initialize_targets_once();
+  const std::string triple =
+      target.arch == Arch::X86_64 ? "x86_64-unknown-linux-gnu" : "aarch64-unknown-linux-gnu";
+  std::string message;
+  const llvm::Target* const llvm_target = llvm::TargetRegistry::lookupTarget(triple, message);
+  if (llvm_target == nullptr) {
+    return Error(ErrorCode::Unsupported,
+                 "LLVM has no code generator for " + triple + ": " + message);
+  }
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // only Mulacc is fused
+  options.TrapUnreachable = false;
+  std::unique_ptr<llvm::TargetMachine> machine(llvm_target->createTargetMachine(
+      triple, cpu_name(target), feature_list(target), options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  if (machine == nullptr) {
+    return Error(ErrorCode::Unsupported, "LLVM makes no target machine for " + target.name());
+  }
+  return machine;
+}
+
+void optimize_module(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+
+  // No loop idioms (they would call memset), no unrolling and no vectorisers: those are scheduling actions.
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::PromotePass());   // registers become values, accumulators loop phis
+  passes.addPass(llvm::EarlyCSEPass());  // shares base addresses and broadcasts
+  llvm::LoopPassManager loop_passes;
+  loop_passes.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(
+      llvm::createFunctionToLoopPassAdaptor(std::move(loop_passes), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::ADCEPass());
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) passes.run(function, functions);
+  }
+}
+
+Result<std::string> emit_module(llvm::Module& module, llvm::TargetMachine& machine, EmitKind kind) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager passes;
+  const auto type = kind == EmitKind::Object ? llvm::CodeGenFileType::ObjectFile
+                                             : llvm::CodeGenFileType::AssemblyFile;
+  if (machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true)) {
+    return Error(ErrorCode::Internal, "LLVM cannot emit this kind of file for the target.");
+  }
+  passes.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+Status check_self_contained(const std::string& object, const std::string& program_name) {
+  auto file = llvm::object::ObjectFile::createObjectFile(
+      llvm::MemoryBufferRef(llvm::StringRef(object), program_name));
+  if (!file) {
+    return Error(ErrorCode::Internal, "The object of '" + program_name +
+                                          "' is not readable: " + llvm::toString(file.takeError()));
+  }
+  std::string missing;
+  for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
+    auto flags = symbol.getFlags();
+    auto name = symbol.getName();
+    if (!flags || !name) {
+      llvm::consumeError(flags.takeError());
+      llvm::consumeError(name.takeError());
+      continue;
+    }
+    // The null entry of the symbol table is undefined and has no name.
+    if ((*flags & llvm::object::SymbolRef::SF_Undefined) != 0 && !name->empty()) {
+      missing += missing.empty() ? "" : ", ";
+      missing += name->str();
+    }
+  }
+  if (missing.empty()) return Status::ok();
+  return Error(ErrorCode::Internal,
+               "The object of '" + program_name + "' refers to outside symbols: " + missing + ".");
+}
+
+Result<ProgramImage> compile_llvm(const Program& program, const Target& target, bool keep_source) {
+  ProgramImage image;
+  image.name = entry_symbol(program);
+  image.buffer_count = program.buffer_count;
+  IGNIS_TRY_ASSIGN(const std::string object, generate(program, target, EmitKind::Object,
+                                                      keep_source ? &image.source : nullptr));
+  IGNIS_TRY(check_self_contained(object, program.name));
+  image.object.resize(object.size());
+  std::memcpy(image.object.data(), object.data(), object.size());
+  return image;
+}
+
+Result<std::string> assemble_llvm(const Program& program, const Target& target) {
+  return generate(program, target, EmitKind::Assembly, nullptr);
+}
+
+}  // namespace ignis::codegen
