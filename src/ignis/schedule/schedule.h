@@ -20,7 +20,7 @@ struct Buffer {
   ir::Layout layout;
   std::string name;
   int input = -1;       ///< Input: index of the graph input. Output: index of the graph output
-  ir::BufferData data;  ///< Constant that comes straight from the model
+  ir::BufferData data;  ///< Constant straight from the model; null bytes: filled at load by a Pack or an at_load kernel
   int64_t arena_offset = -1;  ///< Temporary: set by the memory plan
   int64_t size_bytes() const { return layout.storage_count() * ignis::size_bytes(dtype); }
 };
