@@ -58,7 +58,12 @@ function(ignis_library name)
   set_property(GLOBAL APPEND PROPERTY IGNIS_DEPENDS ${ARG_DEPENDS} ${ARG_PRIVATE_DEPENDS})
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
   ignis_compile_options(${target})
+  # What packaging/ makes the installed libraries from.
   set_property(GLOBAL APPEND PROPERTY IGNIS_LIBRARIES ${name})
+  foreach(header ${ARG_PUBLIC_HEADERS})
+    set_property(GLOBAL APPEND PROPERTY IGNIS_HEADERS_${name} "${CMAKE_CURRENT_SOURCE_DIR}/${header}")
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY IGNIS_LINKS_${name} ${ARG_DEPENDS} ${ARG_PRIVATE_DEPENDS})
 endfunction()
 
 # ignis_test(ir_test SOURCES a_test.cpp DEPENDS ignis::ir): one GoogleTest program, found by ctest.
@@ -78,7 +83,9 @@ function(ignis_test name)
   ignis_compile_options(${name})
   target_compile_definitions(${name} PRIVATE IGNIS_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  # scripts/run-tests.sh counts the cases in these files.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600
+    ENVIRONMENT "GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml")
 endfunction()
 
 # Stands in for folder libraries that others link but that do not exist yet.

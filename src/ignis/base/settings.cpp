@@ -27,6 +27,8 @@ constexpr SettingInfo kSettings[] = {
     {"LOG_LEVEL", "debug, info, warning, error or off"},
     {"QUIET", "print results only"},
     {"SEED", "seed of random inputs"},
+    {"SHARED", "folder with further models for the tests"},
+    {"SKIP_DEPS", "1: the build scripts install nothing and trust the system"},
     {"SPIN_US", "microseconds a worker spins before it sleeps"},
     {"TEST_SEED", "seed of the random tests"},
     {"THREADS", "number of threads, or auto"},

@@ -1,0 +1,35 @@
+# Thin wrappers over the CMake presets; `cmake --preset dev` and so on work as well.
+#
+#   make demo     build the tool, find the face in a picture, write demo/face.png
+#   make test     build and run all tests           (PRESET=asan, PRESET=tsan for the sanitizers)
+#   make bench    build and run the benchmarks
+#   make format   lay out all sources with clang-format 19
+
+PRESET ?= dev
+JOBS ?= $(shell nproc)
+NINJA := $(shell command -v ninja 2>/dev/null)
+ifneq ($(NINJA),)
+export CMAKE_GENERATOR := Ninja
+endif
+
+.PHONY: demo test bench format clean
+
+demo:
+	scripts/install-deps.sh demo
+	scripts/demo.sh
+
+test:
+	scripts/install-deps.sh test
+	scripts/run-tests.sh $(PRESET) $(JOBS)
+
+bench:
+	scripts/install-deps.sh build libbenchmark-dev
+	cmake --preset bench
+	cmake --build --preset bench --parallel $(JOBS)
+	bench/run.sh build/bench
+
+format:
+	git ls-files --cached --others --exclude-standard '*.cpp' '*.h' | xargs clang-format-19 -i
+
+clean:
+	rm -rf build
