@@ -1,0 +1,216 @@
+#include "ignis/drivers/cpu/device.h"
+
+#include "ignis/base/log.h"
+#include "ignis/base/math.h"
+#include "ignis/drivers/cpu/cpu_count.h"
+#include "ignis/drivers/cpu/denormals.h"
+#include "ignis/drivers/cpu/loader.h"
+#include "ignis/drivers/cpu/pool.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace ignis::cpu {
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+// From here on memory comes from the kernel, zeroed on first touch, in huge pages where it allows.
+constexpr uint64_t kMapBytes = uint64_t{64} << 10;
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 47;
+
+class CpuProgram final : public runtime::Program {
+ public:
+  CpuProgram(const ProgramImage& image, LoadedObject object)
+      : Program(image.name, image.buffer_count),
+        object_(std::move(object)),
+        entry_(object_.entry()) {}
+  Entry entry() const { return entry_; }
+
+ private:
+  LoadedObject object_;
+  Entry entry_;
+};
+
+// Pools are shared: two sessions do not start twice the threads. A lost pool is replaced.
+Result<std::shared_ptr<Pool>> shared_pool(const runtime::DeviceOptions& options) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& pools = *new std::map<std::pair<int, std::chrono::nanoseconds>, std::weak_ptr<Pool>>;
+  PoolOptions wanted = {options.threads == 0 ? usable_cpus() : options.threads, options.spin};
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<Pool>& known = pools[{wanted.threads, wanted.spin}];
+  if (std::shared_ptr<Pool> pool = known.lock(); pool != nullptr && !pool->is_lost()) return pool;
+  IGNIS_TRY_ASSIGN(std::shared_ptr<Pool> pool, Pool::create(wanted));
+  known = pool;
+  return pool;
+}
+
+void call_part(void* context, int64_t part, int64_t parts) {
+  const auto* launch = static_cast<const runtime::Launch*>(context);
+  static_cast<const CpuProgram*>(launch->program)->entry()(launch->buffers, part, parts);
+}
+
+class CpuDevice final : public runtime::Device {
+ public:
+  CpuDevice(std::string name, Target target, std::shared_ptr<Pool> pool)
+      : Device(std::move(name), std::move(target)), pool_(std::move(pool)) {}
+
+  int threads() const override { return pool_->threads(); }
+  Result<runtime::DeviceMemory> allocate(uint64_t size_bytes) override;
+  Result<std::shared_ptr<const runtime::Program>> load(const ProgramImage& image) override;
+  Status run(std::span<const runtime::Launch> launches, runtime::Deadline deadline,
+             std::span<runtime::LaunchTime> times) override;
+  Status state() const override;
+
+ private:
+  void release(std::byte* bytes, uint64_t size_bytes) noexcept override;
+
+  std::shared_ptr<Pool> pool_;
+};
+
+uint64_t mapped_bytes(uint64_t size_bytes) {
+  return align_up(size_bytes, size_bytes >= kHugePageBytes ? kHugePageBytes : uint64_t{4096});
+}
+
+Result<runtime::DeviceMemory> CpuDevice::allocate(uint64_t size_bytes) {
+  const auto no_room = [&] {
+    return Error(ErrorCode::OutOfMemory,
+                 std::to_string(size_bytes) + " bytes of memory are not to be had.");
+  };
+  if (size_bytes > kMaxBytes) return no_room();
+  if (size_bytes < kMapBytes) {
+    const uint64_t rounded = align_up(std::max<uint64_t>(size_bytes, 1), kAlignment);
+    void* bytes = std::aligned_alloc(kAlignment, rounded);
+    if (bytes == nullptr) return no_room();
+    std::memset(bytes, 0, rounded);
+    return make_memory(static_cast<std::byte*>(bytes), size_bytes);
+  }
+  const uint64_t mapped = mapped_bytes(size_bytes);
+  void* bytes = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (bytes == MAP_FAILED) return no_room();
+  if (mapped >= kHugePageBytes) madvise(bytes, mapped, MADV_HUGEPAGE);  // a wish: may fail
+  return make_memory(static_cast<std::byte*>(bytes), size_bytes);
+}
+
+void CpuDevice::release(std::byte* bytes, uint64_t size_bytes) noexcept {
+  // A worker that never came back may still write here; the pages stay.
+  if (pool_->is_lost()) {
+    IGNIS_LOG(Warning, "cpu") << size_bytes << " bytes are kept: the device is lost.";
+    return;
+  }
+  if (size_bytes < kMapBytes) std::free(bytes);
+  else munmap(bytes, mapped_bytes(size_bytes));
+}
+
+Result<std::shared_ptr<const runtime::Program>> CpuDevice::load(const ProgramImage& image) {
+  Result<LoadedObject> object = LoadedObject::load(image.object, image.name);
+  if (!object) return std::move(object).error().with_context("program '" + image.name + "'");
+  if (!object->is_executable()) {
+    return Error(ErrorCode::Unsupported,
+                 "Program '" + image.name + "' is for another architecture than this machine's.");
+  }
+  if (image.buffer_count < 0) {
+    return Error(ErrorCode::InvalidArgument, "Program '" + image.name + "' has " +
+                                                 std::to_string(image.buffer_count) + " buffers.");
+  }
+  return std::shared_ptr<const runtime::Program>(
+      std::make_shared<CpuProgram>(image, *std::move(object)));
+}
+
+Status CpuDevice::run(std::span<const runtime::Launch> launches, runtime::Deadline deadline,
+                      std::span<runtime::LaunchTime> times) {
+  using Clock = std::chrono::steady_clock;
+  IGNIS_CHECK(times.empty() || times.size() == launches.size());
+  const bool needs_workers = std::any_of(launches.begin(), launches.end(),
+                                         [](const auto& launch) { return launch.parts > 1; });
+  std::optional<Pool::Lease> lease;
+  if (needs_workers) {
+    IGNIS_TRY_ASSIGN(Pool::Lease granted, pool_->begin());
+    lease.emplace(std::move(granted));
+  } else {
+    IGNIS_TRY(state());
+  }
+  const FlushDenormals flush;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const runtime::Launch& launch = launches[i];
+    const Clock::time_point begin = Clock::now();
+    if (begin >= deadline) {
+      return Error(ErrorCode::Timeout, "The deadline passed before call " + std::to_string(i) +
+                                           " of " + std::to_string(launches.size()) + ", '" +
+                                           launch.program->name() + "'.");
+    }
+    if (lease && launch.parts > 1) {
+      // The pool hands the context to the task unchanged, which only reads it.
+      Status status =
+          lease->run(call_part, const_cast<runtime::Launch*>(&launch), launch.parts, deadline);
+      if (!status) return std::move(status).error().with_context(launch.program->name());
+    } else {
+      call_part(const_cast<runtime::Launch*>(&launch), 0, 1);
+    }
+    if (!times.empty()) times[i] = {begin, Clock::now()};
+  }
+  if (!launches.empty() && Clock::now() >= deadline) {
+    return Error(ErrorCode::Timeout, "The run of " + std::to_string(launches.size()) +
+                                         " calls ended after its deadline.");
+  }
+  return {};
+}
+
+Status CpuDevice::state() const {
+  if (!pool_->is_lost()) return {};
+  return Error(ErrorCode::DeviceLost,
+               "The CPU's threads are lost: a program did not come back by its deadline.",
+               "PoolLost");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<runtime::Device>> open(const runtime::DeviceSpec& spec,
+                                              const runtime::DeviceOptions& options) {
+  if (!spec.interface.empty() || spec.index != 0) {
+    return Error(ErrorCode::NotFound,
+                 "Device '" + spec.to_string() + "' does not exist: there is one 'cpu'.");
+  }
+  Target target = detect_host_target();
+  if (!spec.renderer.empty()) target.renderer = spec.renderer;
+  if (target.renderer != "llvm" && target.renderer != "c" && target.renderer != "interp") {
+    return Error(ErrorCode::NotFound, "Device '" + spec.to_string() + "' has the renderer '" +
+                                          spec.renderer +
+                                          "'; the cpu has 'llvm', 'c' and 'interp'.");
+  }
+  if (!spec.features.empty()) {
+    IGNIS_TRY_ASSIGN(const Isa isa, parse_isa(spec.features));
+    const std::string renderer = target.renderer;
+    IGNIS_TRY_ASSIGN(target, detect_host_target(isa));
+    target.renderer = renderer;
+    if (target.isa != isa) {
+      return Error(ErrorCode::Unsupported, "Device '" + spec.to_string() + "' needs " +
+                                               spec.features + "; this machine has at most " +
+                                               std::string(ignis::to_string(target.isa)) + ".");
+    }
+  }
+  IGNIS_TRY_ASSIGN(std::shared_ptr<Pool> pool, shared_pool(options));
+  target.threads = pool->threads();
+  return std::shared_ptr<runtime::Device>(
+      std::make_shared<CpuDevice>(spec.to_string(), std::move(target), std::move(pool)));
+}
+
+std::vector<runtime::DeviceInfo> list() {
+  Target target = detect_host_target();
+  target.threads = usable_cpus();
+  const std::string isa(ignis::to_string(target.isa));
+  std::vector<runtime::DeviceInfo> rows;
+  rows.push_back({"cpu:llvm:" + isa, "CPU, programs made by LLVM in this process", target});
+  target.renderer = "c";
+  rows.push_back({"cpu:c", "CPU, programs made by a C compiler (needs clang-19 or gcc)", target});
+  target.renderer = "interp";
+  rows.push_back({"cpu:interp", "reference: evaluates the graph node by node", target});
+  return rows;
+}
+
+}  // namespace ignis::cpu

@@ -1,0 +1,129 @@
+#include "ignis/runtime/device.h"
+
+#include "ignis/drivers/cpu/loader.h"
+#include "ignis/drivers/cpu/test_object.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace ignis::runtime {
+namespace {
+
+using std::chrono::seconds;
+
+ProgramImage add_constant() {
+  ProgramImage image;
+  image.name = "kernel";
+  image.object = cpu::test::x86_64_add_constant().write();
+  image.buffer_count = 1;
+  return image;
+}
+
+TEST(OpenDevice, KnowsTheCpuInEveryForm) {
+  const std::pair<const char*, const char*> rows[] = {{"cpu", "llvm"},
+                                                      {"CPU:0", "llvm"},
+                                                      {"cpu:llvm", "llvm"},
+                                                      {"cpu:c", "c"},
+                                                      {"cpu:interp", "interp"}};
+  for (const auto& [spec, renderer] : rows) {
+    const auto device = open_device(spec);
+    ASSERT_TRUE(device) << device.error().to_string();
+    EXPECT_EQ((*device)->target().renderer, renderer);
+    EXPECT_GE((*device)->threads(), 1);
+    EXPECT_EQ((*device)->target().threads, (*device)->threads());
+  }
+  if (cpu::host_arch() == Arch::X86_64) {
+    EXPECT_EQ((*open_device("cpu:llvm:sse2"))->target().isa, Isa::Sse2);
+  }
+}
+
+TEST(OpenDevice, SaysWhatThereIs) {
+  const auto unknown = open_device("cuda:1");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code(), ErrorCode::NotFound);
+  EXPECT_NE(unknown.error().message().find("'cuda:1'"), std::string::npos);
+  EXPECT_NE(unknown.error().message().find("cpu:interp"), std::string::npos);
+  EXPECT_EQ(open_device("cpu:1").error().code(), ErrorCode::NotFound);
+  EXPECT_EQ(open_device("pci+cpu").error().code(), ErrorCode::NotFound);
+  EXPECT_EQ(open_device("cpu:ptx").error().code(), ErrorCode::NotFound);
+  EXPECT_EQ(open_device("cpu:llvm:mmx").error().code(), ErrorCode::InvalidArgument);
+  const char* foreign = cpu::host_arch() == Arch::X86_64 ? "cpu:llvm:neon" : "cpu:llvm:avx2";
+  EXPECT_EQ(open_device(foreign).error().code(), ErrorCode::Unsupported);
+  EXPECT_EQ(open_device("").error().code(), ErrorCode::InvalidArgument);
+  EXPECT_TRUE(open_device("cuda,cpu"));  // the list falls back
+  EXPECT_FALSE(open_device("cuda,amd"));
+}
+
+TEST(Device, GivesZeroedAlignedMemory) {
+  const auto device = *open_device("cpu");
+  for (const uint64_t size : {uint64_t{0}, uint64_t{1}, uint64_t{63}, uint64_t{65'536},
+                              uint64_t{65'537}, uint64_t{5} << 20}) {
+    const auto memory = device->allocate(size);
+    ASSERT_TRUE(memory);
+    EXPECT_EQ(memory->size_bytes(), size);
+    ASSERT_NE(memory->bytes(), nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->bytes()) % 64, 0u);
+    for (uint64_t i = 0; i < size; ++i) ASSERT_EQ(memory->bytes()[i], std::byte{0});
+    std::memset(memory->bytes(), 1, size);
+  }
+  const auto too_much = device->allocate(uint64_t{1} << 60);
+  ASSERT_FALSE(too_much);
+  EXPECT_EQ(too_much.error().code(), ErrorCode::OutOfMemory);
+}
+
+TEST(Device, RunsLaunchesInOrderAndInParts) {
+  if (cpu::host_arch() != Arch::X86_64) GTEST_SKIP() << "The object is for x86-64.";
+  DeviceOptions options;
+  options.threads = 3;
+  const auto device = *open_device("cpu", options);
+  const auto program = device->load(add_constant());
+  ASSERT_TRUE(program) << program.error().to_string();
+  int64_t a[3] = {}, b[3] = {};
+  void* buffers_a[] = {a};
+  void* buffers_b[] = {b};
+  const Launch launches[] = {{program->get(), buffers_a, 1}, {program->get(), buffers_b, 3}};
+  LaunchTime times[2];
+  ASSERT_TRUE(device->run(launches, deadline_after(seconds(60)), times));
+  EXPECT_EQ(a[0], 7);
+  EXPECT_EQ(a[1], 0);
+  EXPECT_EQ(b[0], 7);
+  EXPECT_EQ(b[1], 8);
+  EXPECT_EQ(b[2], 9);
+  EXPECT_LE(times[0].begin, times[0].end);
+  EXPECT_LE(times[0].end, times[1].begin);
+  EXPECT_LE(times[1].begin, times[1].end);
+}
+
+TEST(Device, ASpentDeadlineStopsBeforeTheNextCall) {
+  if (cpu::host_arch() != Arch::X86_64) GTEST_SKIP() << "The object is for x86-64.";
+  const auto device = *open_device("cpu");
+  const auto program = *device->load(add_constant());
+  int64_t out[1] = {};
+  void* buffers[] = {out};
+  const Launch launch = {program.get(), buffers, 1};
+  const Status status = device->run({&launch, 1}, deadline_after(seconds(-1)));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code(), ErrorCode::Timeout);
+  EXPECT_EQ(out[0], 0);
+  EXPECT_TRUE(device->state());  // nothing is stuck: the device stays usable
+  EXPECT_TRUE(device->run({&launch, 1}, deadline_after(seconds(60))));
+}
+
+TEST(Device, RefusesABadObjectByTheProgramsName) {
+  const auto device = *open_device("cpu");
+  ProgramImage image = add_constant();
+  image.object.resize(image.object.size() / 2);
+  const auto program = device->load(image);
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), ErrorCode::InvalidArgument);
+  EXPECT_NE(program.error().to_string().find("kernel"), std::string::npos);
+}
+
+TEST(DeadlineAfter, StaysInsideTheClock) {
+  EXPECT_EQ(deadline_after(std::chrono::nanoseconds::max()), Deadline::max());
+  EXPECT_LT(deadline_after(seconds(1)), Deadline::max());
+}
+
+}  // namespace
+}  // namespace ignis::runtime
