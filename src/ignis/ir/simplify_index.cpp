@@ -1,0 +1,442 @@
+// The searches of the simplifier over exact (weak) integers: sums, the division engine, comparisons.
+
+#include "ignis/ir/simplify.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace ignis::ir {
+namespace {
+
+bool is_weak_const(const Node& n) { return n.is_const() && n.dtype() == DType::WeakInt; }
+// x // c or x % c with a constant c > 0.
+bool by_positive_const(const Node& n, Op op) {
+  return n.is(op) && n.dtype() == DType::WeakInt && is_weak_const(n.src(1)) &&
+         n.src(1).const_int() > 0;
+}
+int64_t divisor_of(const Node& n) { return n.src(1).const_int(); }
+
+// Sum without the term of `atom`.
+void drop_term(Affine& sum, const Node& atom) {
+  std::erase_if(sum.terms, [&](const auto& t) { return t.first == atom; });
+}
+
+bool mul_overflows(int64_t a, int64_t b, int64_t& result) {
+  return __builtin_mul_overflow(a, b, &result);
+}
+
+}  // namespace
+
+Interval Simplifier::interval(const Affine& sum) {
+  Interval total = Interval::point(sum.constant);
+  for (const auto& [atom, coefficient] : sum.terms)
+    total = total + interval(atom) * Interval::point(coefficient);
+  return total;
+}
+
+Node Simplifier::divide(const Node& x, int64_t by) {
+  return by == 1 ? x : graph_.make(Op::Floordiv, DType::WeakInt, {x, weak(by)});
+}
+Node Simplifier::modulo(const Node& x, int64_t by) {
+  return by == 1 ? weak(0) : graph_.make(Op::Floormod, DType::WeakInt, {x, weak(by)});
+}
+
+// m*(x % c) with m*c*(x // c) is m*x, and its partial forms:
+//   m*(B % c) + m*c*(A // c)           -> m*A              A = B up to multiples of c
+//   m*(B % c) + m*c*((A // c) % k)     -> m*(A % (c*k))    likewise, A a single node
+//   m*((y // e) % c) + m*c*(y // (e*c)) -> m*(y // e)
+//   m*x + (-m*c)*(x // c)              -> m*(x % c)        x a single node
+// Each leaves one division less.
+bool Simplifier::recombine(Affine& sum) {
+  const auto replace = [&](const Node& first, const Node& second, const Node& by,
+                           int64_t coefficient) {
+    Affine rest = sum;
+    drop_term(rest, first);
+    drop_term(rest, second);
+    const auto merged = add_scaled(rest, affine(by), coefficient, order_);
+    if (!merged) return false;
+    sum = *merged;
+    return true;
+  };
+  const auto congruent = [&](const Node& a, const Node& b, int64_t c) {
+    if (a == b) return true;
+    const auto difference = add_scaled(affine(a), affine(b), -1, order_);
+    if (!difference || difference->constant % c != 0) return false;
+    return std::all_of(difference->terms.begin(), difference->terms.end(),
+                       [&](const auto& t) { return t.second % c == 0; });
+  };
+  for (const auto& [low, m] : sum.terms) {
+    if (by_positive_const(low, Op::Floormod)) {
+      const int64_t c = divisor_of(low);
+      const Node b = low.src(0);
+      int64_t wanted = 0;
+      if (mul_overflows(m, c, wanted)) continue;
+      for (const auto& [high, coefficient] : sum.terms) {
+        if (coefficient != wanted || high == low) continue;
+        if (by_positive_const(high, Op::Floordiv)) {
+          if (divisor_of(high) == c && congruent(high.src(0), b, c))
+            return replace(low, high, high.src(0), m);
+          if (by_positive_const(b, Op::Floordiv) && b.src(0) == high.src(0)) {
+            int64_t both = 0;
+            if (!mul_overflows(divisor_of(b), c, both) && both == divisor_of(high))
+              return replace(low, high, b, m);
+          }
+        } else if (by_positive_const(high, Op::Floormod) &&
+                   by_positive_const(high.src(0), Op::Floordiv)) {
+          const Node inner = high.src(0);
+          int64_t wider = 0;
+          if (divisor_of(inner) == c && !mul_overflows(c, divisor_of(high), wider) &&
+              congruent(inner.src(0), b, c)) {
+            return replace(low, high, modulo(inner.src(0), wider), m);
+          }
+          if (by_positive_const(b, Op::Floordiv) &&
+              b.src(0) == inner.src(0)) {  // ((y//e) % c) and (y//(e*c)) % k
+            int64_t both = 0;
+            if (!mul_overflows(divisor_of(b), c, both) && both == divisor_of(inner) &&
+                !mul_overflows(c, divisor_of(high), wider)) {
+              return replace(low, high, modulo(b, wider), m);
+            }
+          }
+        }
+      }
+    } else if (by_positive_const(low, Op::Floordiv)) {
+      const Node x = low.src(0);
+      int64_t back = 0;
+      for (const auto& [atom, coefficient] : sum.terms) {
+        if (atom != x || mul_overflows(coefficient, -divisor_of(low), back) || back != m) continue;
+        const int64_t scale = coefficient;
+        return replace(low, x, modulo(x, divisor_of(low)), scale);
+      }
+    }
+  }
+  return false;
+}
+
+Node Simplifier::rewrite_sum(const Node& node) {
+  Affine sum = affine(node);
+  if (sum.terms.size() == 1 && sum.terms[0].first == node)
+    return Node();  // opaque: too long or too large
+  bool recombined = false;
+  while (recombine(sum)) recombined = true;
+  const Node result = node_of(sum);
+  if (!recombined && result == node) {
+    return Node();
+  }
+  return result;
+}
+
+// A product of non-constants keeps its constant factor outside: (x*4) * y -> (x*y) * 4.
+Node Simplifier::rewrite_product(const Node& node) {
+  const Node x = node.src(0), y = node.src(1);
+  if (x.is_const() || y.is_const()) return rewrite_sum(node);
+  const auto factor_of = [](const Node& n) {
+    return n.is(Op::Mul) && is_weak_const(n.src(1)) ? n.src(1).const_int() : 1;
+  };
+  int64_t factor = 0;
+  if (!mul_overflows(factor_of(x), factor_of(y), factor) &&
+      (factor_of(x) != 1 || factor_of(y) != 1)) {
+    const Node a = factor_of(x) != 1 ? x.src(0) : x, b = factor_of(y) != 1 ? y.src(0) : y;
+    return graph_.make(Op::Mul, DType::WeakInt,
+                       {graph_.make(Op::Mul, DType::WeakInt, {a, b}), weak(factor)});
+  }
+  if (order_.less(y, x)) return graph_.make(Op::Mul, DType::WeakInt, {y, x});
+  return Node();
+}
+
+namespace {
+
+// The one k for which [interval] lies in [k*c, k*c + c), if there is one.
+std::optional<int64_t> one_period(const Interval& interval, int64_t c) {
+  if (!interval.is_bounded()) return std::nullopt;
+  const int64_t q = floor_div(interval.lo, c);
+  if (floor_div(interval.hi, c) != q) return std::nullopt;
+  return q;
+}
+
+}  // namespace
+
+Node Simplifier::rewrite_division(const Node& node) {
+  const Node x = node.src(0), y = node.src(1);
+  const DType dtype = node.dtype();
+  if (is_float(dtype)) return Node();
+  const Op op = node.op();
+  const bool is_div = op == Op::Floordiv || op == Op::Cdiv;
+  const Interval rx = interval(x), ry = interval(y);
+
+  // Rules for every integer dtype.
+  if (y.is_const_value(1)) return is_div ? x : graph_.constant(dtype, 0);
+  if (y.is_const_value(0)) return graph_.constant(dtype, 0);
+  if (x == y && !ry.contains(0)) return graph_.constant(dtype, is_div ? 1 : 0);
+  // |x| < |y|: the quotient is known. Intervals are exact for strong integers too.
+  if (rx.lo >= 0 && ry.has_low() && rx.hi < ry.lo) return is_div ? graph_.constant(dtype, 0) : x;
+  if (dtype != DType::WeakInt) return Node();
+
+  if (op == Op::Cdiv || op == Op::Cmod) {
+    if (rx.lo >= 0 && ry.lo > 0)
+      return graph_.make(is_div ? Op::Floordiv : Op::Floormod, dtype, {x, y});
+    if (!is_weak_const(y)) return Node();
+    const int64_t c = y.const_int();
+    if (c < 0 &&
+        c != Interval::kNoLow) {  // trunc(x / -c) = -trunc(x / c); the remainder ignores the sign
+      const Node positive = graph_.make(op, dtype, {x, weak(-c)});
+      return is_div ? graph_.make(Op::Neg, dtype, {positive}) : positive;
+    }
+    if (rx.hi <= 0 && rx.has_low()) {  // mirrored at 0 truncation is flooring
+      const Node mirrored = graph_.make(is_div ? Op::Floordiv : Op::Floormod, dtype,
+                                        {graph_.make(Op::Neg, dtype, {x}), y});
+      return graph_.make(Op::Neg, dtype, {mirrored});
+    }
+    return Node();
+  }
+
+  if (!is_weak_const(y)) return Node();
+  const int64_t c = y.const_int();
+  if (c == Interval::kNoLow) return Node();
+  if (c < 0) {  // x // -c = (-x) // c, x % -c = -((-x) % c)
+    const Node mirrored = graph_.make(op, dtype, {graph_.make(Op::Neg, dtype, {x}), weak(-c)});
+    return is_div ? mirrored : graph_.make(Op::Neg, dtype, {mirrored});
+  }
+  Affine sum = affine(x);
+  const auto subtract = [&](const Affine& from, int64_t constant) {
+    Affine result = from;
+    result.constant -= constant;
+    return result;
+  };
+
+  // 1. One period: the quotient is a constant.
+  if (const auto q = one_period(rx, c)) return is_div ? weak(*q) : node_of(subtract(sum, *q * c));
+
+  // 2. Remainder of inner remainders: a * (y % d) with c | a*d is a*y.
+  if (!is_div) {
+    for (const auto& [atom, a] : sum.terms) {
+      int64_t period = 0;
+      if (!by_positive_const(atom, Op::Floormod) || mul_overflows(a, divisor_of(atom), period) ||
+          period % c != 0) {
+        continue;
+      }
+      Affine rest = sum;
+      const int64_t scale = a;
+      const Node inner = atom.src(0);
+      drop_term(rest, atom);
+      if (const auto merged = add_scaled(rest, affine(inner), scale, order_))
+        return modulo(node_of(*merged), c);
+    }
+  }
+
+  // 3. Exact multiples of c leave; the constant goes to [0, c).
+  Affine multiples, rest;
+  multiples.constant = floor_div(sum.constant, c);
+  rest.constant = floor_mod(sum.constant, c);
+  for (const auto& [atom, a] : sum.terms) {
+    if (a % c == 0) multiples.terms.emplace_back(atom, a / c);
+    else if (!is_div && (a > c || a < -c)) rest.terms.emplace_back(atom, a % c);
+    else rest.terms.emplace_back(atom, a);
+  }
+  if (!multiples.terms.empty() || multiples.constant != 0 || rest.terms != sum.terms) {
+    const Node part = node_of(rest);
+    if (!is_div) return modulo(part, c);
+    return graph_.make(Op::Add, dtype, {node_of(multiples), divide(part, c)});
+  }
+
+  // 4. A common factor of all coefficients and c; the constant's remainder below it has no influence.
+  int64_t common = c;
+  for (const auto& [atom, a] : sum.terms) common = std::gcd(common, a);
+  if (common > 1) {
+    Affine reduced{floor_div(sum.constant, common), sum.terms};
+    for (auto& [atom, a] : reduced.terms) a /= common;
+    const int64_t low = floor_mod(sum.constant, common);
+    if (is_div) return divide(node_of(reduced), c / common);
+    const Node high =
+        graph_.make(Op::Mul, dtype, {modulo(node_of(reduced), c / common), weak(common)});
+    return graph_.make(Op::Add, dtype, {high, weak(low)});
+  }
+
+  // 5. Congruence: with each coefficient replaced by a residue the sum may stay within one period. Then it is the
+  //    remainder, and what it differs by is an exact multiple. Both residues of each coefficient are tried.
+  if (const size_t n = sum.terms.size(); n > 0 && n <= 5) {
+    for (uint32_t choice = 0; choice < (1u << n); ++choice) {
+      Affine residue{sum.constant, sum.terms};
+      for (size_t i = 0; i < n; ++i) {
+        int64_t& a = residue.terms[i].second;
+        a = floor_mod(a, c) - ((choice >> i & 1) != 0 ? c : 0);
+      }
+      const auto q = one_period(interval(residue), c);
+      if (!q) continue;
+      residue.constant -= *q * c;
+      std::erase_if(residue.terms, [](const auto& t) { return t.second == 0; });
+      const auto ordered = add_scaled({}, residue, 1, order_);
+      if (!ordered) continue;
+      if (!is_div) return node_of(*ordered);
+      auto quotient = add_scaled(sum, *ordered, -1, order_);
+      if (!quotient) continue;
+      quotient->constant /= c;
+      for (auto& [atom, a] : quotient->terms) a /= c;
+      return node_of(*quotient);
+    }
+  }
+
+  // 6. A factor f of c divides some terms, and the others stay within one period of f: they have no influence on the
+  //    quotient, and are the low part of the remainder.
+  for (const auto& [divided, coefficient] : sum.terms) {
+    const int64_t f = std::gcd(coefficient, c);
+    if (f <= 1 || f == c) continue;
+    Affine high{floor_div(sum.constant, f), {}}, low{floor_mod(sum.constant, f), {}};
+    for (const auto& [atom, a] : sum.terms) {
+      if (a % f == 0) high.terms.emplace_back(atom, a / f);
+      else low.terms.emplace_back(atom, a);
+    }
+    const auto q = one_period(interval(low), f);
+    if (!q) continue;
+    high.constant += *q;
+    low.constant -= *q * f;
+    if (is_div) return divide(node_of(high), c / f);
+    const Node scaled = graph_.make(Op::Mul, dtype, {modulo(node_of(high), c / f), weak(f)});
+    return graph_.make(Op::Add, dtype, {scaled, node_of(low)});
+  }
+
+  // 7. Nested: (y // a + k) // c -> (y + k*a) // (a*c) and (y % (k*c)) // c -> (y // c) % k.
+  if (is_div && sum.terms.size() == 1 && sum.terms[0].second == 1) {
+    const Node atom = sum.terms[0].first;
+    int64_t product = 0, shift = 0;
+    if (by_positive_const(atom, Op::Floordiv) && !mul_overflows(divisor_of(atom), c, product) &&
+        !mul_overflows(sum.constant, divisor_of(atom), shift)) {
+      return divide(graph_.make(Op::Add, dtype, {atom.src(0), weak(shift)}), product);
+    }
+    if (sum.constant == 0 && by_positive_const(atom, Op::Floormod) && divisor_of(atom) % c == 0) {
+      return modulo(divide(atom.src(0), c), divisor_of(atom) / c);
+    }
+  }
+
+  // 8. Known divisibility: terms whose every value is a multiple of c leave a remainder.
+  if (!is_div) {
+    Affine left{sum.constant, {}};
+    for (const auto& [atom, a] : sum.terms) {
+      int64_t step = 0;
+      const int64_t multiple = ranges_.of(atom).multiple_of;
+      if (mul_overflows(a, multiple, step) || step % c != 0) left.terms.emplace_back(atom, a);
+    }
+    if (left.terms.size() != sum.terms.size()) return modulo(node_of(left), c);
+  }
+  const Node canonical = node_of(sum);
+  if (canonical != x) return graph_.make(op, dtype, {canonical, y});
+  return Node();
+}
+
+Node Simplifier::rewrite_compare(const Node& node) {
+  const Op op = node.op();
+  const Node a = node.src(0), b = node.src(1);
+  if (a.dtype() == DType::Bool && op != Op::Cmplt) {
+    // x != false -> x, x == true -> x, x == false -> !x, !!x -> x.
+    for (int i = 0; i < 2; ++i) {
+      const Node c = node.src(i), x = node.src(1 - i);
+      if (!c.is_const()) continue;
+      const bool negates = (op == Op::Cmpne) == (c.const_int() != 0);
+      if (!negates) return x;
+      if (op == Op::Cmpeq || i == 0) return logical_not(x);
+      // x != true is the canonical "not": push it into comparisons where that is exact.
+      if (x.is(Op::Cmpne) && x.src(1) == c) return x.src(0);
+      if (x.is(Op::Cmpne)) return graph_.make(Op::Cmpeq, DType::Bool, {x.src(0), x.src(1)});
+      if (x.is(Op::Cmpeq)) return graph_.make(Op::Cmpne, DType::Bool, {x.src(0), x.src(1)});
+      if (x.is(Op::Cmplt) && x.src(0).dtype() == DType::WeakInt) {
+        // !(p < q) is q < p + 1
+        const Node p = x.src(0), q = x.src(1);
+        return graph_.make(Op::Cmplt, DType::Bool,
+                           {q, graph_.make(Op::Add, DType::WeakInt, {p, weak(1)})});
+      }
+      return Node();
+    }
+    return Node();
+  }
+  if (a.dtype() != DType::WeakInt || b.dtype() != DType::WeakInt || a.is_invalid() ||
+      b.is_invalid())
+    return Node();
+  const auto difference = add_scaled(affine(a), affine(b), -1, order_);
+  if (!difference) return Node();
+  const auto compare = [&](const Node& left, const Node& right) {
+    return graph_.make(op, DType::Bool, {left, right});
+  };
+  Affine sum = *difference;  // op(sum, 0)
+  const Interval range = interval(sum);
+  if (op == Op::Cmplt) {
+    if (range.has_high() && range.hi < 0) return truth(true);
+    if (range.has_low() && range.lo >= 0) return truth(false);
+  } else {
+    if (!range.contains(0)) return truth(op == Op::Cmpne);
+    if (range.is_point()) return truth(op == Op::Cmpeq);
+  }
+  if (sum.terms.empty()) return Node();
+
+  int64_t common = 0;
+  for (const auto& [atom, c] : sum.terms) common = std::gcd(common, c);
+  if (op != Op::Cmplt) {
+    if (sum.constant % common != 0) return truth(op == Op::Cmpne);
+    const bool flip = sum.terms[0].second < 0;
+    const int64_t by = flip ? -common : common;
+    Affine left;
+    for (const auto& [atom, c] : sum.terms) left.terms.emplace_back(atom, c / by);
+    if (sum.constant == Interval::kNoLow) return Node();
+    if (left.terms.size() == 2 && sum.constant == 0 && left.terms[0].second == 1 &&
+        left.terms[1].second == -1) {
+      Node p = left.terms[0].first, q = left.terms[1].first;
+      if (order_.less(q, p)) std::swap(p, q);
+      return compare(p, q);
+    }
+    return compare(node_of(left), weak(-sum.constant / by));
+  }
+
+  // sum < 0  <=>  terms < bound, divided by the common factor; then factors that only some terms have.
+  if (sum.constant == Interval::kNoLow) return Node();
+  Affine left{0, sum.terms};
+  for (auto& [atom, c] : left.terms) c /= common;
+  int64_t bound = ceil_div(-sum.constant, common);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto& term : left.terms) {
+      const int64_t f = term.second < 0 ? -term.second : term.second;
+      if (f <= 1) continue;
+      // f*P + low < bound with low within one period of f, its end on one side of bound's remainder.
+      Affine high, low;
+      for (const auto& [atom, c] : left.terms) {
+        if (c % f == 0) high.terms.emplace_back(atom, c / f);
+        else low.terms.emplace_back(atom, c);
+      }
+      if (low.terms.empty()) continue;
+      const Interval part = interval(low);
+      const auto q = one_period(part, f);
+      if (!q) continue;
+      const int64_t shifted = bound - *q * f;  // f*P + r < shifted, 0 <= r < f
+      const int64_t r_lo = part.lo - *q * f, r_hi = part.hi - *q * f;
+      const int64_t whole = floor_div(shifted, f), remainder = floor_mod(shifted, f);
+      if (r_hi < remainder) bound = whole + 1;
+      else if (r_lo >= remainder) bound = whole;
+      else continue;
+      left = high;
+      changed = true;
+      break;
+    }
+  }
+  // One quotient against a constant: x // c < k <=> x < k*c; k < x // c <=> k*c + c - 1 < x.
+  if (left.terms.size() == 1 && by_positive_const(left.terms[0].first, Op::Floordiv)) {
+    const Node atom = left.terms[0].first;
+    const int64_t c = divisor_of(atom);
+    int64_t limit = 0;
+    if (left.terms[0].second == 1 && !mul_overflows(bound, c, limit))
+      return compare(atom.src(0), weak(limit));
+    if (left.terms[0].second == -1 && !mul_overflows(-bound, c, limit) &&
+        limit < Interval::kNoHigh - c) {
+      return compare(weak(limit + c - 1), atom.src(0));
+    }
+  }
+  // Positive terms to the left, negative ones to the right, the constant to the side that has no term.
+  Affine less, more;
+  for (const auto& [atom, c] : left.terms) {
+    if (c > 0) less.terms.emplace_back(atom, c);
+    else more.terms.emplace_back(atom, -c);
+  }
+  if (less.terms.empty()) return compare(weak(-bound), node_of(more));
+  more.constant = bound;
+  return compare(node_of(less), node_of(more));
+}
+
+}  // namespace ignis::ir

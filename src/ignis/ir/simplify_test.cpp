@@ -1,0 +1,165 @@
+#include "ignis/ir/simplify.h"
+
+#include "ignis/ir/eval_testing.h"
+
+#include <gtest/gtest.h>
+
+namespace ignis::ir {
+namespace {
+
+using testing::IntEvaluator;
+using testing::test_seed;
+
+class SimplifyTest : public ::testing::Test {
+ protected:
+  Node k(int64_t v) { return graph.constant(DType::WeakInt, v); }
+  Node r(int64_t extent, int64_t id) { return graph.range(extent, id, AxisKind::Loop); }
+  Node op(Op o, Node a, Node b) { return graph.alu(o, {a, b}); }
+  Node add(Node a, Node b) { return op(Op::Add, a, b); }
+  Node mul(Node a, int64_t c) { return op(Op::Mul, a, k(c)); }
+  Node div(Node a, int64_t c) { return op(Op::Floordiv, a, k(c)); }
+  Node mod(Node a, int64_t c) { return op(Op::Floormod, a, k(c)); }
+  Node lt(Node a, Node b) { return op(Op::Cmplt, a, b); }
+  Node simple(Node n) {
+    SimplifyStats stats;
+    const Node result = simplify(graph, n, &stats);
+    EXPECT_EQ(stats.cycles, 0);
+    return result;
+  }
+  Graph graph;
+};
+
+TEST_F(SimplifyTest, SumsGatherLikeTermsAndConstants) {
+  const Node i = r(10, 0), j = r(7, 1);
+  EXPECT_EQ(simple(add(add(mul(i, 3), k(4)), add(j, mul(i, 2)))), add(add(mul(i, 5), j), k(4)));
+  EXPECT_EQ(simple(op(Op::Sub, add(i, j), i)), j);
+  EXPECT_EQ(simple(op(Op::Sub, i, i)), k(0));
+}
+
+TEST_F(SimplifyTest, FlattenedIndexSplitsBack) {
+  const Node c = r(3, 0), y = r(112, 1), x = r(112, 2);
+  const Node flat = add(add(mul(c, 112 * 112), mul(y, 112)), x);
+  EXPECT_EQ(simple(mod(flat, 112)), x);
+  EXPECT_EQ(simple(mod(div(flat, 112), 112)), y);
+  EXPECT_EQ(simple(div(flat, 112 * 112)), c);
+  EXPECT_EQ(simple(add(mul(div(flat, 112), 112), mod(flat, 112))), simple(flat));
+}
+
+TEST_F(SimplifyTest, Recombination) {
+  const Node x = r(1000, 0);
+  EXPECT_EQ(simple(add(mul(div(x, 12), 12), mod(x, 12))), x);
+  EXPECT_EQ(simple(add(mul(mod(div(x, 4), 3), 4), mod(x, 4))), mod(x, 12));
+  EXPECT_EQ(simple(div(div(x, 4), 5)), div(x, 20));
+  EXPECT_EQ(simple(mod(mod(x, 12), 4)), mod(x, 4));
+  EXPECT_EQ(simple(add(mul(div(x, 12), 12), add(mul(mod(div(x, 4), 3), 4), mod(x, 4)))), x);
+}
+
+TEST_F(SimplifyTest, CompareMovesConstants) {
+  const Node i = r(16, 0), j = r(4, 1);
+  EXPECT_EQ(simple(lt(add(i, k(-1)), k(14))), lt(i, k(15)));
+  EXPECT_EQ(simple(lt(k(-1), add(i, k(-1)))), lt(k(0), i));
+  EXPECT_EQ(simple(lt(i, k(16))), graph.constant(DType::Bool, 1));
+  EXPECT_EQ(simple(lt(add(mul(i, 4), j), k(8))), lt(i, k(2)));
+}
+
+TEST_F(SimplifyTest, GatedIndexStaysAndArithmeticMovesInside) {
+  const Node i = r(16, 0);
+  const Node gate = lt(i, k(3));
+  const Node gated = graph.alu(Op::Where, {gate, i, graph.invalid()});
+  EXPECT_EQ(simple(gated), gated);
+  EXPECT_EQ(simple(add(mul(gated, 2), k(1))),
+            graph.alu(Op::Where, {gate, add(mul(i, 2), k(1)), graph.invalid()}));
+  EXPECT_EQ(simple(op(Op::Mul, gated, k(0))), graph.alu(Op::Where, {gate, k(0), graph.invalid()}));
+  EXPECT_EQ(simple(add(graph.invalid(), i)), graph.invalid());
+}
+
+// Random expressions of weak integers over small ranges: every point of the domain keeps its value.
+TEST_F(SimplifyTest, RandomWeakExpressionsKeepTheirValue) {
+  std::mt19937_64 rng(test_seed());
+  const auto pick = [&](int64_t lo, int64_t hi) {
+    return std::uniform_int_distribution<int64_t>(lo, hi)(rng);
+  };
+  for (int round = 0; round < 4000; ++round) {
+    Graph g;
+    std::vector<Node> leaves;
+    std::vector<std::pair<int64_t, int64_t>> bounds;
+    for (int i = 0; i < 3; ++i) {
+      if (pick(0, 1) == 0) {
+        const int64_t extent = pick(1, 9);
+        leaves.push_back(g.range(extent, i, AxisKind::Loop));
+        bounds.emplace_back(0, extent - 1);
+      } else {
+        const int64_t lo = pick(-9, 3), hi = lo + pick(0, 12);
+        leaves.push_back(g.make(Op::Special, DType::WeakInt, std::span<const Node>{},
+                                Arg{{lo, hi}, "v" + std::to_string(i)}));
+        bounds.emplace_back(lo, hi);
+      }
+    }
+    std::vector<Node> ints = leaves, bools;
+    const auto weak = [&](int64_t v) { return g.constant(DType::WeakInt, v); };
+    const auto any_int = [&] {
+      return ints[static_cast<size_t>(pick(0, static_cast<int64_t>(ints.size()) - 1))];
+    };
+    const auto any_bool = [&] {
+      return bools[static_cast<size_t>(pick(0, static_cast<int64_t>(bools.size()) - 1))];
+    };
+    bools.push_back(g.alu(Op::Cmplt, {leaves[0], leaves[1]}));
+    const int64_t size = pick(3, 14);
+    for (int i = 0; i < size; ++i) {
+      static const Op kInt[] = {Op::Add, Op::Sub, Op::Add, Op::Max, Op::Min, Op::Mul};
+      static const Op kDiv[] = {Op::Floordiv, Op::Floormod, Op::Floordiv,
+                                Op::Floormod, Op::Cdiv,     Op::Cmod};
+      static const Op kCmp[] = {Op::Cmplt, Op::Cmplt, Op::Cmpne, Op::Cmpeq};
+      switch (pick(0, 9)) {
+        case 0:
+        case 1: ints.push_back(g.alu(kInt[pick(0, 4)], {any_int(), any_int()})); break;
+        case 2: ints.push_back(g.alu(Op::Mul, {any_int(), weak(pick(-6, 8))})); break;
+        case 3: ints.push_back(g.alu(Op::Add, {any_int(), weak(pick(-9, 9))})); break;
+        case 4:
+        case 5:
+          ints.push_back(g.alu(kDiv[pick(0, 5)],
+                               {any_int(), weak(pick(0, 9) == 0 ? pick(-8, 0) : pick(1, 12))}));
+          break;
+        case 6:
+          bools.push_back(
+              g.alu(kCmp[pick(0, 3)], {any_int(), pick(0, 1) ? any_int() : weak(pick(-9, 9))}));
+          break;
+        case 7: {
+          static const Op kBool[] = {Op::And, Op::Or, Op::Xor};
+          if (pick(0, 2) == 0)
+            bools.push_back(g.alu(Op::Cmpne, {any_bool(), g.constant(DType::Bool, 1)}));
+          else bools.push_back(g.alu(kBool[pick(0, 2)], {any_bool(), any_bool()}));
+          break;
+        }
+        case 8:
+          ints.push_back(
+              g.alu(Op::Where, {any_bool(), any_int(), pick(0, 3) == 0 ? g.invalid() : any_int()}));
+          break;
+        case 9: ints.push_back(g.alu(kDiv[pick(0, 5)], {any_int(), any_int()})); break;
+      }
+    }
+    SimplifyStats stats;
+    for (const Node& root : {ints.back(), bools.back()}) {
+      const Node simple_root = simplify(g, root, &stats);
+      ASSERT_EQ(stats.cycles, 0) << "round " << round;
+      ASSERT_EQ(simplify(g, simple_root), simple_root) << "not a fixed point, round " << round;
+      RangeAnalysis ranges;
+      const Interval range = ranges.interval(root);
+      for (int64_t a = bounds[0].first; a <= bounds[0].second; ++a) {
+        for (int64_t b = bounds[1].first; b <= bounds[1].second; ++b) {
+          const int64_t c = pick(bounds[2].first, bounds[2].second);
+          const std::unordered_map<Node, int64_t> at{
+              {leaves[0], a}, {leaves[1], b}, {leaves[2], c}};
+          const auto before = IntEvaluator(at)(root), after = IntEvaluator(at)(simple_root);
+          if (!before) continue;  // where the index is invalid any value will do
+          ASSERT_EQ(before, after) << "round " << round << " at " << a << ", " << b << ", " << c;
+          ASSERT_TRUE(range.contains(*before))
+              << "round " << round << ": " << *before << " not in " << range;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ignis::ir
