@@ -1,20 +1,20 @@
 #pragma once
 
+#include "ignis/base/host_tensor.h"
+#include "ignis/base/program_image.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "ignis/base/host_tensor.h"
-#include "ignis/base/program_image.h"
-
 namespace ignis::exec {
 
 enum class BufferRole : uint8_t {
-  Input,       ///< bound by the caller at each run
-  Output,      ///< bound by the caller at each run
-  Constant,    ///< weights: read-only, lives as long as the plan
-  Arena,       ///< temporary at arena_offset of the context's arena
+  Input,     ///< bound by the caller at each run
+  Output,    ///< bound by the caller at each run
+  Constant,  ///< weights: read-only, lives as long as the plan
+  Arena,     ///< temporary at arena_offset of the context's arena
 };
 
 /// One buffer of a plan: where it lies and how many bytes it takes.
@@ -31,11 +31,11 @@ struct BufferPlan {
 struct Call {
   int program = 0;
   std::vector<int> buffers;
-  int max_parts = 1;       ///< 1: runs on the calling thread
-  std::string name;        ///< kernel name
-  std::string layer;       ///< the model's layer or layers it computes; may be empty
-  double flops = 0;        ///< estimate for one launch
-  double bytes = 0;        ///< compulsory traffic, estimate
+  int max_parts = 1;  ///< 1: runs on the calling thread
+  std::string name;   ///< kernel name
+  std::string layer;  ///< the model's layer or layers it computes; may be empty
+  double flops = 0;   ///< estimate for one launch
+  double bytes = 0;   ///< compulsory traffic, estimate
 };
 
 /// A named tensor at the edge of the model. `buffer` indexes Plan::buffers.
@@ -51,7 +51,7 @@ struct Port {
 struct Plan {
   std::vector<BufferPlan> buffers;
   std::vector<ProgramImage> programs;
-  std::vector<Call> calls;          ///< in execution order
+  std::vector<Call> calls;  ///< in execution order
   std::vector<Port> inputs, outputs;
   int64_t arena_bytes = 0;
 };
