@@ -12,13 +12,19 @@ namespace ignis::ir {
 class StructuralOrder {
  public:
   /// 64-bit structural hash; equal nodes (also of different graphs) have equal hashes.
-  uint64_t key(const Node& node);
+  uint64_t key(const Node& node) { return of(node).hash; }
   /// Three-way: negative, 0 (same structure) or positive. Both nodes belong to the same graph.
   int compare(const Node& a, const Node& b);
   bool less(const Node& a, const Node& b) { return compare(a, b) < 0; }
 
  private:
-  SideArray<uint64_t> keys_;  // 0: not computed yet
+  struct Key {
+    uint64_t hash = 0;  // 0: not computed yet
+    int64_t first_range = 0;
+  };
+  const Key& of(const Node& node);
+
+  SideArray<Key> keys_;
 };
 
 }  // namespace ignis::ir

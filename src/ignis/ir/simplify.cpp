@@ -156,7 +156,9 @@ Node Simplifier::rewrite(const Node& node) {
   if (attempt(result)) return result;
 
   // Canonical order of commutative operands: constants right, else structural. Exact for every dtype.
-  if (is_commutative(op) && dtype != DType::WeakInt) {
+  const bool is_clauses =
+      dtype == DType::Bool && (op == Op::And || op == Op::Or);  // ordered as a whole
+  if (is_commutative(op) && dtype != DType::WeakInt && !is_clauses) {
     const Node a = node.src(0), b = node.src(1);
     if (!b.is_const() && (a.is_const() || order_.less(b, a))) return graph_.make(op, dtype, {b, a});
   }
@@ -395,11 +397,17 @@ Node Simplifier::rewrite_clauses(const Node& node) {
       else ++j;
     }
   }
-  std::sort(clauses.begin(), clauses.end(),
-            [&](const Node& a, const Node& b) { return order_.less(a, b); });
+  // By what a clause speaks about, so that both bounds of one expression stand together, the lower one first.
+  const auto subject = [&](const Node& n) { return upper(n) ? n.src(0) : lower(n) ? n.src(1) : n; };
+  std::sort(clauses.begin(), clauses.end(), [&](const Node& a, const Node& b) {
+    const int by_subject = order_.compare(subject(a), subject(b));
+    if (by_subject != 0) return by_subject < 0;
+    return lower(a) != lower(b) ? lower(a) : order_.less(a, b);
+  });
   Node result = clauses[0];
-  for (size_t i = 1; i < clauses.size(); ++i)
+  for (size_t i = 1; i < clauses.size(); ++i) {
     result = graph_.make(op, DType::Bool, {result, clauses[i]});
+  }
   return result;
 }
 
@@ -430,7 +438,7 @@ Node Simplifier::rewrite_where(const Node& node) {
     if (b.src(0) == c) return where(c, a, b.src(2));
     if (b.src(1) == a) return where(both(Op::Or, c, b.src(0)), a, b.src(2));
   }
-  return Node();
+  return b.is_invalid() && dtype == DType::WeakInt ? rewrite_gated(node) : Node();
 }
 
 Node Simplifier::rewrite_cast(const Node& node) {

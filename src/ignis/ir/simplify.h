@@ -50,6 +50,7 @@ class Simplifier {
   Node rewrite_compare(const Node& node);
   Node rewrite_bool(const Node& node);
   Node rewrite_where(const Node& node);
+  Node rewrite_gated(const Node& node);
   Node rewrite_cast(const Node& node);
   Node rewrite_invalid(const Node& node);
   Node rewrite_identities(const Node& node);
@@ -73,6 +74,7 @@ class Simplifier {
   StructuralOrder order_;
   SideArray<uint32_t> final_;    // id + 1 of the final form; 0: not known
   SideArray<uint32_t> forward_;  // id + 1 of the next form while under way
+  int depth_ = 0;                // of simplifiers inside simplifiers, for names of variables
   SimplifyStats stats_;
 };
 

@@ -1,6 +1,7 @@
 #include "ignis/ir/simplify.h"
 
 #include "ignis/ir/eval_testing.h"
+#include "ignis/ir/text.h"
 
 #include <gtest/gtest.h>
 
@@ -73,6 +74,20 @@ TEST_F(SimplifyTest, GatedIndexStaysAndArithmeticMovesInside) {
   EXPECT_EQ(simple(add(graph.invalid(), i)), graph.invalid());
 }
 
+TEST_F(SimplifyTest, GateSimplifiesTheIndexItGuards) {
+  // A padded image, flattened and split again: inside the gate the split is the image's own index.
+  const Node y = r(56, 1), x = r(56, 2), ky = r(3, 4), kx = r(3, 5);
+  const Node iy = add(add(y, ky), k(-1)), ix = add(add(x, kx), k(-1));
+  const auto both = [&](Node a, Node b) { return op(Op::And, a, b); };
+  const Node gate = both(both(lt(k(-1), iy), lt(iy, k(56))), both(lt(k(-1), ix), lt(ix, k(56))));
+  const Node flat = add(mul(iy, 56), ix);
+  const Node index = add(mul(mod(div(flat, 56), 56), 56), mod(flat, 56));
+  const Node result = simple(graph.alu(Op::Where, {gate, index, graph.invalid()}));
+  EXPECT_EQ(print_expr(result),
+            "where((0 < L1 + L4) & (L1 + L4 < 57) & (0 < L2 + L5) & (L2 + L5 < 57), "
+            "L1*56 + L4*56 + L2 + L5 + -57, Invalid)");
+}
+
 // Random expressions of weak integers over small ranges: every point of the domain keeps its value.
 TEST_F(SimplifyTest, RandomWeakExpressionsKeepTheirValue) {
   std::mt19937_64 rng(test_seed());
@@ -139,7 +154,11 @@ TEST_F(SimplifyTest, RandomWeakExpressionsKeepTheirValue) {
       }
     }
     SimplifyStats stats;
-    for (const Node& root : {ints.back(), bools.back()}) {
+    // An index under a gate of two or three clauses: what the gate says may simplify it.
+    const Node bounded = g.alu(Op::And, {g.alu(Op::Cmplt, {any_int(), weak(pick(-3, 9))}),
+                                         g.alu(Op::Cmplt, {weak(pick(-9, 3)), any_int()})});
+    const Node gated = g.alu(Op::Where, {bounded, ints.back(), g.invalid()});
+    for (const Node& root : {ints.back(), bools.back(), gated}) {
       const Node simple_root = simplify(g, root, &stats);
       ASSERT_EQ(stats.cycles, 0) << "round " << round;
       ASSERT_EQ(simplify(g, simple_root), simple_root) << "not a fixed point, round " << round;
