@@ -191,7 +191,8 @@ TEST(EncodeFloat, EveryCodeSurvivesARoundTrip) {
 uint64_t nearest_code(DType d, double value) {
   uint64_t best = 0;
   double best_distance = kInf;
-  for (uint64_t code = 0; code < (1ULL << bits(d)); ++code) {
+  const uint64_t code_count = uint64_t{1} << (bits(d) & 63);
+  for (uint64_t code = 0; code < code_count; ++code) {
     const double candidate = decode_float(d, code);
     if (!std::isfinite(candidate)) continue;
     if (candidate != 0.0 && std::signbit(candidate) != std::signbit(value)) continue;

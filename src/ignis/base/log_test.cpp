@@ -89,6 +89,7 @@ TEST_F(Log, ASinkThatLogsDoesNotRecurse) {
 TEST_F(Log, ThreadsSpeakOneAtATime) {
   listen(LogLevel::Debug);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([] {
       for (int i = 0; i < 200; ++i) IGNIS_LOG(Info, "test") << i;

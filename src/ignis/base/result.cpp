@@ -28,7 +28,7 @@ Error::Error(ErrorCode code, std::string message, std::string reason)
 Error::Error(const Error& other) : body_(std::make_shared<Body>(*other.body_)) {}
 
 Error& Error::operator=(const Error& other) {
-  body_ = std::make_shared<Body>(*other.body_);
+  if (this != &other) body_ = std::make_shared<Body>(*other.body_);
   return *this;
 }
 
