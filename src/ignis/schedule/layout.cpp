@@ -334,7 +334,8 @@ void LayoutChooser::pack_operands(size_t index) {
     if (!value.is(Op::Mul) || (value.src(0) != site.load && value.src(1) != site.load)) continue;
     const Node other = value.src(0) == site.load ? value.src(1) : value.src(0);
     const int id = buffer_at(draft, site.slot);
-    const bool constant = buffer(id).role == BufferRole::Constant && buffer(id).data.bytes != nullptr;
+    const bool constant = buffer(id).role == BufferRole::Constant;
+    const bool from_model = constant && buffer(id).data.bytes != nullptr;
     const auto at = address(draft, site);
     if (!at || at->coefficient(v) == 0) continue;
 
@@ -386,15 +387,17 @@ void LayoutChooser::pack_operands(size_t index) {
     pack.extents = shape;
     pack.source_base = at->constant;
     for (const Node& d : dims) pack.source_strides.push_back(at->coefficient(d));
-    int packed = constant ? find_pack(pack, layout) : -1;
+    int packed = from_model ? find_pack(pack, layout) : -1;
     if (packed < 0) {
       packed = add_buffer(buffer(id).dtype, shape, layout, buffer(id).name + ".packed",
                           constant ? BufferRole::Constant : BufferRole::Temporary);
       pack.dest = packed;
-      if (constant) {
+      if (from_model) {
         schedule_.packs.push_back(std::move(pack));
       } else {
-        before_.emplace(index, copy_draft(g_, draft, packed, shape, buffer(id).dtype, dims, site.load));
+        Draft copy = copy_draft(g_, draft, packed, shape, buffer(id).dtype, dims, site.load);
+        copy.at_load = constant;
+        before_.emplace(index, std::move(copy));
       }
     }
     map[site.load] = load_buffer(g_, draft, packed, shape, site.load.dtype(), dims);

@@ -1,0 +1,309 @@
+#include <algorithm>
+
+#include "ignis/codegen/optimize/loop_plan.h"
+
+// The recipes of kernel-codegen.md 13.0 as one procedure over address strides: it never asks which operator made a
+// kernel, only which loads move with which axis.
+namespace ignis::codegen {
+namespace {
+
+using ir::Node;
+using ir::Op;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class Chooser {
+ public:
+  Chooser(const Kernel& kernel, const Target& target, FloatLevel level)
+      : k_(kernel), target_(target), level_(level) {}
+
+  LoopPlan choose() {
+    lanes_ = std::max(1, target_.vector_bytes / std::max(1, std::max(k_.widest_bytes(), 1)));
+    choose_vector_axis();
+    split_reduces();
+    choose_tile();
+    order_loops();
+    choose_unrolls();
+    return plan_;
+  }
+
+ private:
+  int64_t extent(int axis) const { return k_.axes()[static_cast<size_t>(axis)].extent; }
+  std::vector<int> outputs() const {
+    std::vector<int> list;
+    for (size_t a = 0; a < k_.axes().size(); ++a) {
+      if (!k_.axes()[a].is_reduce) list.push_back(static_cast<int>(a));
+    }
+    return list;
+  }
+  const Address& stored() const { return k_.address(k_.store().src(0)); }
+  const Address& address(const Node& load) const { return k_.address(load.src(0)); }
+
+  /// The reduces whose accumulators are the register tile: those in lanes of the stored value.
+  std::vector<const ReduceSite*> tile_reduces() const {
+    std::vector<const ReduceSite*> list;
+    if (plan_.vector_axis < 0) return list;
+    for (const ReduceSite& r : k_.reduces()) {
+      if ((r.outer & axis_bit(plan_.vector_axis)) != 0) list.push_back(&r);
+    }
+    return list;
+  }
+
+  void choose_vector_axis();
+  void split_reduces();
+  void choose_tile();
+  void order_loops();
+  void choose_unrolls();
+  int64_t units(size_t loop_count) const;
+  int64_t tiles(int axis) const;
+
+  const Kernel& k_;
+  const Target& target_;
+  FloatLevel level_;
+  int lanes_ = 1;
+  bool streams_weights_ = false;  ///< a vector operand is shared along the tile axis: a contraction
+  LoopPlan plan_;
+};
+
+void Chooser::choose_vector_axis() {
+  for (const ReduceSite& r : k_.reduces()) {
+    if (r.node.dtype() == DType::Bool) return;  // lanes of bool accumulators are not worth their code
+  }
+  double best = 0;
+  for (const int a : outputs()) {
+    if (extent(a) < 2) continue;
+    const auto score = [&](const Address& at, double weight) {
+      const int64_t c = at.coefficient(a);
+      bool opaque = false;
+      for (const auto& t : at.opaque) opaque |= (t.axes & axis_bit(a)) != 0;
+      if (opaque) return -3 * weight;
+      if (c == 1) return 2 * weight;
+      if (c == 0) return at.divisor(a) != 0 ? -3 * weight : weight;
+      return -4 * weight;
+    };
+    double total = score(stored(), 1.5);
+    for (const Node& load : k_.loads()) {
+      double weight = 1;
+      for (const ReduceSite& r : k_.reduces()) {
+        if (std::find(r.loads.begin(), r.loads.end(), load) != r.loads.end()) weight = 8;
+      }
+      total += score(address(load), weight);
+    }
+    // A short axis fills few lanes.
+    total *= std::min(1.0, static_cast<double>(extent(a)) / lanes_);
+    if (total > best) {
+      best = total;
+      plan_.vector_axis = a;
+    }
+  }
+  if (plan_.vector_axis >= 0) plan_.lanes = lanes_;
+}
+
+void Chooser::split_reduces() {
+  if (level_ == FloatLevel::Strict) return;
+  for (const ReduceSite& r : k_.reduces()) {
+    if (r.axes.empty() || r.node.dtype() == DType::Bool) continue;
+    if (plan_.vector_axis >= 0 && (r.outer & axis_bit(plan_.vector_axis)) != 0) continue;
+    const int axis = r.axes.back();
+    if (extent(axis) < lanes_) continue;
+    bool contiguous = true, any = false;
+    for (const Node& load : r.loads) {
+      const Address& at = address(load);
+      const int64_t c = at.coefficient(axis);
+      contiguous &= (c == 0 || c == 1) && at.divisor(axis) == 0;
+      for (const auto& t : at.opaque) contiguous &= (t.axes & axis_bit(axis)) == 0;
+      any |= c == 1;
+    }
+    if (!contiguous || !any) continue;
+    const int64_t vectors = extent(axis) / lanes_;
+    plan_.splits.push_back({axis, lanes_, static_cast<int>(std::min<int64_t>(4, vectors))});
+  }
+}
+
+void Chooser::choose_tile() {
+  const int v = plan_.vector_axis;
+  if (v < 0) return;
+  const int64_t vectors = ceil_div(extent(v), lanes_);
+  const auto reduces = tile_reduces();
+  if (reduces.empty()) {
+    plan_.vectors = static_cast<int>(std::min<int64_t>(vectors, k_.reduces().empty() ? 4 : 2));
+    return;
+  }
+  // Registers left for accumulators once the operands of one step have theirs.
+  const int64_t budget = target_.vector_registers >= 32 ? 24 : 12;
+  // A packed operand fixes how many vectors lie side by side.
+  int64_t panel = 0;
+  for (const ReduceSite* r : reduces) {
+    for (const Node& load : r->loads) panel = std::max(panel, address(load).divisor(v));
+  }
+  int64_t width = std::min<int64_t>(vectors, 2);
+  if (panel > 0 && panel % lanes_ == 0) width = std::min<int64_t>(vectors, panel / lanes_);
+  // The second tile axis: one along which a vector operand repeats, the innermost of those with most reuse.
+  int best = -1;
+  double best_value = 0;
+  for (const int a : outputs()) {
+    if (a == v || extent(a) < 2) continue;
+    bool used = false, reused = false;
+    for (const ReduceSite* r : reduces) {
+      used |= (r->outer & axis_bit(a)) != 0;
+      for (const Node& load : r->loads) {
+        const Address& at = address(load);
+        reused |= at.coefficient(v) != 0 && !at.depends_on(a);
+      }
+    }
+    if (!used || !reused) continue;
+    const int64_t limit = std::max<int64_t>(1, budget / width);
+    const int64_t count = ceil_div(extent(a), limit);
+    const double fill = static_cast<double>(extent(a)) / static_cast<double>(count);  // mean tile size
+    if (fill >= best_value * 0.999) {
+      best_value = fill;
+      best = a;
+    }
+  }
+  streams_weights_ = best >= 0;
+  if (best < 0) {
+    plan_.vectors = static_cast<int>(std::min<int64_t>(vectors, panel > 0 ? width : 4));
+    return;
+  }
+  plan_.vectors = static_cast<int>(width);
+  const int64_t limit = std::max<int64_t>(1, budget / width);
+  plan_.tile_axis = best;
+  plan_.tile = ceil_div(extent(best), ceil_div(extent(best), limit));
+}
+
+int64_t Chooser::tiles(int axis) const {
+  if (axis == plan_.vector_axis) return ceil_div(extent(axis), int64_t{plan_.lanes} * plan_.vectors);
+  if (axis == plan_.tile_axis) return ceil_div(extent(axis), plan_.tile);
+  return extent(axis);
+}
+
+int64_t Chooser::units(size_t loop_count) const {
+  int64_t n = 1;
+  std::vector<int> chunked;
+  for (size_t i = 0; i < loop_count && i < plan_.loops.size(); ++i) {
+    const LoopPlan::Loop& l = plan_.loops[i];
+    if (l.chunk != 0) {
+      n *= ceil_div(tiles(l.axis), l.chunk);
+      chunked.push_back(l.axis);
+    } else if (std::find(chunked.begin(), chunked.end(), l.axis) == chunked.end()) {
+      n *= tiles(l.axis);
+    }
+  }
+  return n;
+}
+
+void Chooser::order_loops() {
+  const int v = plan_.vector_axis, m = plan_.tile_axis;
+  // Output axes stand from the largest stride of the stored buffer to the smallest.
+  std::vector<int> rest;
+  for (const int a : outputs()) {
+    if (a != v && a != m) rest.push_back(a);
+  }
+  bool all_in_lanes = true;  // every reduced operand moves with the vector: depthwise, pooling
+  for (const ReduceSite* r : tile_reduces()) {
+    for (const Node& load : r->loads) all_in_lanes &= address(load).coefficient(v) != 0;
+  }
+  const int64_t wanted = target_.threads > 1 ? 4 * target_.threads : 1;
+  if (streams_weights_ && !all_in_lanes) {
+    // Contraction: [batch…][chunk of rows][panel][row][tile]. One panel of weights stays in L1/L2 while the rows of a
+    // chunk, which stay in L2, pass under it.
+    int row = m;
+    for (const int a : rest) {
+      bool streams = false;
+      for (const ReduceSite* r : tile_reduces()) {
+        for (const Node& load : r->loads) {
+          streams |= address(load).coefficient(v) == 0 && address(load).divisor(v) == 0 && address(load).depends_on(a);
+        }
+      }
+      if (streams && extent(a) > 1) row = a;
+    }
+    int64_t bytes_per_row = 1;
+    for (const ReduceSite* r : tile_reduces()) {
+      for (const Node& load : r->loads) {
+        const Address& at = address(load);
+        if (at.coefficient(v) != 0 || !at.depends_on(row)) continue;
+        int64_t row_bytes = size_bytes(load.dtype());
+        if (row == m) {
+          for (const int a : r->axes) row_bytes *= at.depends_on(a) ? extent(a) : 1;
+          row_bytes *= plan_.tile;
+        } else {
+          row_bytes *= std::abs(at.coefficient(row));
+        }
+        bytes_per_row = std::max(bytes_per_row, row_bytes);
+      }
+    }
+    const int64_t rows = tiles(row);
+    int64_t chunk = std::clamp<int64_t>(target_.l2_bytes / 2 / bytes_per_row, 1, rows);
+    int64_t outer = 1;
+    for (const int a : rest) {
+      if (a != row) outer *= tiles(a);
+    }
+    // Enough units for the threads, while a chunk still amortises its panel.
+    while (chunk > 4 && outer * ceil_div(rows, chunk) * tiles(v) < wanted) chunk = ceil_div(chunk, 2);
+    for (const int a : rest) {
+      if (a != row) plan_.loops.push_back({a, 0});
+    }
+    if (chunk < rows) plan_.loops.push_back({row, chunk});
+    plan_.loops.push_back({v, 0});
+    plan_.thread_loops = static_cast<int>(plan_.loops.size());
+    if (row != m) plan_.loops.push_back({row, 0});
+    plan_.loops.push_back({m, 0});
+    // Few units: cut the rows of a panel too.
+    while (units(static_cast<size_t>(plan_.thread_loops)) < wanted &&
+           plan_.thread_loops < static_cast<int>(plan_.loops.size()) && chunk >= rows) {
+      ++plan_.thread_loops;
+    }
+    return;
+  }
+  for (const int a : outputs()) {
+    if (a != v && a != m) plan_.loops.push_back({a, 0});
+  }
+  if (m >= 0) plan_.loops.push_back({m, 0});
+  if (v >= 0) plan_.loops.push_back({v, 0});
+  if (plan_.loops.size() == 1 && v >= 0) {
+    // One long row: pieces of about 16 KB are the unit of threads.
+    const int64_t tile_elements = int64_t{plan_.lanes} * plan_.vectors;
+    const int64_t chunk = std::max<int64_t>(1, 4096 / tile_elements);
+    if (tiles(v) > chunk) plan_.loops.insert(plan_.loops.begin(), {v, chunk});
+    plan_.thread_loops = 1;
+    return;
+  }
+  plan_.thread_loops = plan_.loops.empty() ? 0 : 1;
+  while (plan_.thread_loops + 1 < static_cast<int>(plan_.loops.size()) &&
+         units(static_cast<size_t>(plan_.thread_loops)) < wanted) {
+    ++plan_.thread_loops;
+  }
+}
+
+void Chooser::choose_unrolls() {
+  for (const ReduceSite& r : k_.reduces()) {
+    int64_t instances = 1;
+    if (plan_.vector_axis >= 0 && (r.outer & axis_bit(plan_.vector_axis)) != 0) instances *= plan_.vectors;
+    if (plan_.tile_axis >= 0 && (r.outer & axis_bit(plan_.tile_axis)) != 0) instances *= plan_.tile;
+    int64_t copies = 1;
+    for (size_t i = r.axes.size(); i-- > 0;) {
+      const int a = r.axes[i];
+      if (plan_.split_of(a) != nullptr) break;
+      const int64_t n = extent(a);
+      if (n * copies * instances <= 128 && n <= 9) {
+        plan_.unrolls.push_back({a, n});
+        copies *= n;
+        continue;
+      }
+      if (copies == 1) {
+        int64_t u = std::clamp<int64_t>(48 / instances, 1, 4);
+        while (u > 1 && n % u != 0 && n < 4 * u) --u;
+        if (u > 1) plan_.unrolls.push_back({a, std::min(u, n)});
+      }
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level) {
+  return Chooser(kernel, target, level).choose();
+}
+
+}  // namespace ignis::codegen

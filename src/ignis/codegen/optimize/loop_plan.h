@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ignis/base/result.h"
+#include "ignis/codegen/optimize/kernel.h"
+
+namespace ignis::codegen {
+
+/// The loop tree of a CPU kernel, as its actions left it (kernel-codegen.md 13.0). Axes are indices of Kernel::axes.
+///
+/// Text form, one action each, in this order; explicit lists replay them:
+///   VECTOR(axis, lanes, count)    lanes of the stored value; `count` vectors a tile; the remainder is a masked tail
+///   TILE_REG(axis, size)          copies of the body on a second output axis; sizes `size` and `size - 1` cover it
+///   REORDER(axis, …)              output loops from outside to inside, each once
+///   TILE_CACHE(axis, tiles, at)   an outer loop of `tiles` tiles of the axis, standing before position `at`
+///   THREAD(n)                     the outermost n loops are cut between threads
+///   SPLIT_REDUCE(axis, lanes, p)  a reduce axis in `lanes` lanes times p partial accumulators
+///   UNROLL(axis, u)               copies of the body of a reduce loop; u = extent: no loop
+struct LoopPlan {
+  struct Loop {
+    int axis = 0;
+    int64_t chunk = 0;   ///< TILE_CACHE: tiles in one iteration; 0: the axis's own loop, one tile an iteration
+    bool operator==(const Loop&) const = default;
+  };
+  struct SplitReduce {
+    int axis = 0, lanes = 1, partials = 1;
+    bool operator==(const SplitReduce&) const = default;
+  };
+  struct Unroll {
+    int axis = 0;
+    int64_t factor = 1;
+    bool operator==(const Unroll&) const = default;
+  };
+  int vector_axis = -1, lanes = 1, vectors = 1;
+  int tile_axis = -1;
+  int64_t tile = 1;
+  std::vector<Loop> loops;
+  int thread_loops = 0;
+  std::vector<SplitReduce> splits;
+  std::vector<Unroll> unrolls;
+
+  int64_t unroll_of(int axis) const;
+  const SplitReduce* split_of(int axis) const;
+  std::vector<std::string> to_actions() const;
+  bool operator==(const LoopPlan&) const = default;
+};
+
+/// The tree without any action: output loops outside in the order of the stored buffer, reduce loops inside.
+LoopPlan default_plan(const Kernel& kernel);
+/// Applies explicit actions to the default tree, in order. Errors: InvalidArgument naming the illegal action.
+Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::string>& actions);
+/// Checks that the plan covers every point of the iteration space exactly once. Errors: InvalidArgument.
+Status verify_plan(const Kernel& kernel, const LoopPlan& plan);
+
+/// Chooses the actions from the kernel's addresses and the target's registers and caches, without a search.
+LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level);
+
+}  // namespace ignis::codegen

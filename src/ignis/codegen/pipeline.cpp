@@ -1,0 +1,135 @@
+#include <chrono>
+#include <sstream>
+
+#include "ignis/codegen/codegen.h"
+#include "ignis/codegen/linearize/emitter.h"
+#include "ignis/codegen/optimize/kernel.h"
+#include "ignis/codegen/optimize/loop_plan.h"
+#include "ignis/ir/layout_index.h"
+#include "ignis/ir/simplify.h"
+#if __has_include("ignis/codegen/lower/weak.h")
+#include "ignis/codegen/lower/contract.h"
+#include "ignis/codegen/lower/decompose.h"
+#include "ignis/codegen/lower/dtypes.h"
+#include "ignis/codegen/lower/transcendental.h"
+#include "ignis/codegen/lower/weak.h"
+#endif
+
+// The pass list of a CPU kernel, in order. Against kernel-codegen.md section 5: values are rewritten while they are
+// scalar, and vectors, tiles and accumulators are made by one step at the end. A rewrite then runs once, not once for
+// each copy in a register tile, which is most of the difference between milliseconds and seconds of compile time.
+namespace ignis::codegen {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::Op;
+
+/// Times each pass, and keeps its result as text when asked.
+class PassRunner {
+ public:
+  explicit PassRunner(bool keep_text) : keep_text_(keep_text) {}
+
+  template <typename F>
+  auto operator()(const char* name, F&& pass) {
+    const auto start = std::chrono::steady_clock::now();
+    auto result = pass();
+    PassRecord record;
+    record.name = name;
+    record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    records_.push_back(std::move(record));
+    if constexpr (std::is_same_v<decltype(result), Node>) {
+      if (keep_text_) {
+        std::ostringstream text;
+        for (const Node& n : ir::toposort(result)) text << n << "\n";
+        records_.back().text = text.str();
+      }
+    }
+    return result;
+  }
+  std::vector<PassRecord> take() { return std::move(records_); }
+  PassRecord& last() { return records_.back(); }
+
+ private:
+  bool keep_text_;
+  std::vector<PassRecord> records_;
+};
+
+/// Logical indices become one offset in elements of the buffer's layout.
+Node flatten_indices(Graph& g, const Node& sink) {
+  std::unordered_map<Node, Node> done;
+  std::vector<Node> sources;
+  for (const Node& n : ir::toposort(sink)) {
+    sources.clear();
+    for (int i = 0; i < n.source_count(); ++i) sources.push_back(done.at(n.src(i)));
+    if (n.is(Op::Index)) {
+      ir::ParamArg param = ir::decode_param(n.src(0));
+      if (param.layout.digits.empty()) param.layout = ir::Layout::planar(param.shape);
+      const Node offset = ir::flat_offset(g, std::span<const Node>(sources).subspan(1), param.layout);
+      done[n] = g.make(Op::Index, n.dtype(), {sources[0], offset});
+    } else {
+      done[n] = g.rebuild(n, sources);
+    }
+  }
+  return done.at(sink);
+}
+
+std::string print_program(const Program& program) {
+  std::ostringstream text;
+  int depth = 0;
+  for (const Node& n : program.list) {
+    if (n.is(Op::End)) --depth;
+    text << std::string(static_cast<size_t>(2 * depth), ' ') << n << "\n";
+    if (n.is(Op::Range)) ++depth;
+  }
+  return text.str();
+}
+
+}  // namespace
+
+Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_text) {
+  PassRunner run(keep_text);
+  Lowered lowered;
+  auto graph = std::make_shared<Graph>();
+  Graph& g = *graph;
+  const Target& target = config.target;
+  Node sink = run("import", [&] { return g.import(kernel_sink); });
+  sink = run("flatten-indices", [&] { return flatten_indices(g, sink); });
+  sink = run("merge-ranges", [&] { return merge_ranges(g, sink); });
+  ir::SimplifyStats stats;
+  sink = run("simplify", [&] { return ir::simplify(g, sink, &stats, config.float_level); });
+  run.last().rule_attempts = stats.attempts;
+  run.last().rule_hits = stats.hits;
+  auto analysed = run("find-axes", [&] { return Kernel::analyse(graph, sink); });
+  if (!analysed) return std::move(analysed).error();
+  Kernel kernel = *std::move(analysed);
+  sink = run("detach-addresses", [&] { return kernel.detach_addresses(); });
+#if __has_include("ignis/codegen/lower/weak.h")
+  sink = run("commit-weak", [&] { return commit_weak(g, sink); });
+  sink = run("emulate-dtypes", [&] { return emulate_dtypes(g, sink, target); });
+  sink = run("transcendentals", [&] { return lower_transcendentals(g, sink, target); });
+  sink = run("decompose", [&] { return decompose_ops(g, sink, target); });
+  sink = run("contract", [&] { return contract_multiply_add(g, sink, config.float_level, target); });
+#endif
+  IGNIS_TRY(kernel.set_sink(sink));
+  lowered.flops = kernel.flops();
+  Result<LoopPlan> plan = run("schedule", [&]() -> Result<LoopPlan> {
+    if (!config.actions.empty()) return apply_actions(kernel, config.actions);
+    if (!config.optimize) return default_plan(kernel);
+    return choose_plan(kernel, target, config.float_level);
+  });
+  if (!plan) return std::move(plan).error();
+  IGNIS_TRY(verify_plan(kernel, *plan));
+  lowered.actions = plan->to_actions();
+  Result<Program> program =
+      run("emit", [&] { return emit_program(kernel, *plan, config.float_level, &lowered.parallel_units); });
+  if (!program) return std::move(program).error();
+  lowered.program = *std::move(program);
+  Status verified = run("verify-program", [&] { return verify_program(lowered.program); });
+  if (!verified) return std::move(verified).error();
+  lowered.passes = run.take();
+  if (keep_text) lowered.passes[lowered.passes.size() - 2].text = print_program(lowered.program);
+  return lowered;
+}
+
+}  // namespace ignis::codegen
