@@ -33,7 +33,7 @@ const std::vector<Layer>& layers() {
       {"onnx",     {"base", "ir", "tensor"}, {"protozero", "sodium.h", "xxhash.h"}},
       {"schedule", {"base", "ir"}, {"xxhash.h"}},
       {"codegen",  {"base", "ir"}, {"xxhash.h"}},
-      {"codegen/render",  {"base", "ir", "codegen"}, {"llvm"}},
+      {"codegen/render",  {"base", "ir", "codegen"}, {"llvm", "fmt"}},
       {"codegen/compile", {"base", "ir", "codegen"}, {"llvm"}},
       {"interp",   {"base", "ir"}, {}},
       {"runtime",  {"base"}, {}},
@@ -130,7 +130,7 @@ std::optional<std::string> fault_of(const std::string& file, const Layer& layer,
   const bool is_cpp_standard = include.path.find_first_of("./") == std::string::npos;
   static const std::set<std::string> kSystem = {
       "sys",     "linux",   "unistd.h", "fcntl.h",  "sched.h",     "pthread.h", "elf.h",
-      "errno.h", "dlfcn.h", "cpuid.h",  "signal.h", "immintrin.h", "time.h",    "poll.h",
+      "errno.h", "dlfcn.h", "cpuid.h",  "signal.h", "spawn.h", "immintrin.h", "time.h",    "poll.h",
   };
   const bool is_third_party =
       std::find(layer.third_party.begin(), layer.third_party.end(), top) != layer.third_party.end();
