@@ -108,12 +108,12 @@ class Elementwise {
       Value* const better = max ? b_.CreateFCmpOGT(a, c) : b_.CreateFCmpOLT(a, c);
       return b_.CreateSelect(better, a, c);
     };
-    if (is_never_nan(node_.src(0))) return beyond(x_[0], x_[1]);
-    if (is_never_nan(node_.src(1))) return beyond(x_[1], x_[0]);
-    if (target_.arch == Arch::AArch64) {  // fmax passes NaN on
+    if (target_.arch == Arch::AArch64) {  // fmax passes NaN on; of two zeros it takes +0
       const auto id = max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum;
       return b_.CreateBinaryIntrinsic(id, x_[0], x_[1]);
     }
+    if (is_never_nan(node_.src(0))) return beyond(x_[0], x_[1]);
+    if (is_never_nan(node_.src(1))) return beyond(x_[1], x_[0]);
     Value* const is_nan = b_.CreateFCmpUNO(x_[0], x_[0]);
     return b_.CreateSelect(is_nan, x_[0], beyond(x_[0], x_[1]));
   }
