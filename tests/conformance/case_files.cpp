@@ -1,13 +1,13 @@
 #include "tests/conformance/case_files.h"
 
+#include "ignis/onnx/ops.h"
+#include "ignis/onnx/wire.h"
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-
-#include "ignis/onnx/ops.h"
-#include "ignis/onnx/wire.h"
 
 namespace ignis::conformance {
 namespace fs = std::filesystem;

@@ -1,17 +1,17 @@
 #pragma once
 
+#include "ignis/base/host_tensor.h"
+#include "ignis/base/result.h"
+
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "ignis/base/host_tensor.h"
-#include "ignis/base/result.h"
 
 namespace ignis::conformance {
 
 /// One case of the ONNX back-end test layout: a folder with `model.onnx` and `test_data_set_<n>/{input,output}_<i>.pb`.
 struct Case {
-  std::string name;    ///< "node/test_abs"
+  std::string name;  ///< "node/test_abs"
   std::string folder;
   bool has_model = false;  ///< the "real" cases name an archive to download instead
 };

@@ -4,6 +4,7 @@
 //
 // Each case runs in a child process, so a crash is counted against its case. The exit code is 0 when nothing is wrong and
 // at least as many cases pass as the expectation file says, 77 when no test data is found, else 1.
+#include "tests/conformance/run_case.h"
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,8 +16,6 @@
 #include <iostream>
 #include <map>
 #include <sstream>
-
-#include "tests/conformance/run_case.h"
 
 namespace ignis::conformance {
 namespace {
@@ -96,9 +95,10 @@ size_t run_in_child(const std::vector<Case>& cases, size_t begin, const RunOptio
   waitpid(child, &status, 0);
   if (next < cases.size()) {
     const int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    outcomes[next] = {Verdict::Crash, sig == SIGALRM ? "no answer within " +
-                                                           std::to_string(kCaseTimeoutSeconds) + " s"
-                                                     : "signal " + std::to_string(sig)};
+    outcomes[next] = {Verdict::Crash,
+                      sig == SIGALRM
+                          ? "no answer within " + std::to_string(kCaseTimeoutSeconds) + " s"
+                          : "signal " + std::to_string(sig)};
     ++next;
   }
   return next;
@@ -128,10 +128,9 @@ int report(const Settings& settings, const std::vector<Case>& cases,
                 << "\n";
     } else if (outcome.verdict == Verdict::Refused) {
       ++refusals[outcome.detail];
-      const bool is_listed =
-          std::any_of(expected.refused.begin(), expected.refused.end(), [&](const std::string& name) {
-            return outcome.detail.find(name) != std::string::npos;
-          });
+      const bool is_listed = std::any_of(
+          expected.refused.begin(), expected.refused.end(),
+          [&](const std::string& name) { return outcome.detail.find(name) != std::string::npos; });
       if (!settings.expected_file.empty() && !is_listed) {
         ++faults;
         std::cout << "UNLISTED refusal " << cases[i].name << ": " << outcome.detail << "\n";
@@ -143,7 +142,8 @@ int report(const Settings& settings, const std::vector<Case>& cases,
     }
   }
   std::cout << "\nRefused at load:\n";
-  for (const auto& [message, count] : refusals) std::cout << "  " << count << "  " << message << "\n";
+  for (const auto& [message, count] : refusals)
+    std::cout << "  " << count << "  " << message << "\n";
   const int passes = counts[Verdict::Pass] + counts[Verdict::PassWithConstants];
   std::cout << "\nDevice " << settings.run.device << ", " << cases.size() << " cases, rtol "
             << settings.run.rtol << ", atol " << settings.run.atol << ":\n";
@@ -162,11 +162,11 @@ int report(const Settings& settings, const std::vector<Case>& cases,
 
 int run(const Settings& settings) {
   std::vector<Case> cases = find_cases(settings.roots);
-  std::erase_if(cases, [&](const Case& c) {
-    return c.name.find(settings.filter) == std::string::npos;
-  });
+  std::erase_if(cases,
+                [&](const Case& c) { return c.name.find(settings.filter) == std::string::npos; });
   if (cases.empty()) {
-    std::cout << "SKIPPED: no ONNX test cases found (on Debian: apt-get install libonnx-testdata).\n";
+    std::cout
+        << "SKIPPED: no ONNX test cases found (on Debian: apt-get install libonnx-testdata).\n";
     return 77;
   }
   std::vector<Outcome> outcomes(cases.size());

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string>
-
 #include "tests/conformance/case_files.h"
+
+#include <string>
 
 namespace ignis::conformance {
 

@@ -30,9 +30,10 @@ Tensor reflect(const Tensor& x, const Axis& axis) {
 }
 
 Tensor apply_padding(const Tensor& x, const Axis& axis, Padding padding) {
-  if (padding == Padding::Border) return t::clamp(x, 0.0, static_cast<double>(axis.extent - 1));
-  if (padding == Padding::Reflection) return reflect(x, axis);
-  return x;
+  if (padding == Padding::Zeros) return x;
+  // Between the border and the first sample a mirrored neighbour is that sample itself: clamping gives the same value.
+  return t::clamp(padding == Padding::Reflection ? reflect(x, axis) : x, 0.0,
+                  static_cast<double>(axis.extent - 1));
 }
 
 // The value at whole positions `at` (one float tensor [N, out…] an axis) of image [N, spatial…, C]: [N, out…, C].
@@ -226,10 +227,8 @@ OpOutputs roi_align(const OpContext& ctx) {
         "RoiAlign with sampling_ratio 0: the number of samples depends on the regions.");
   }
   const std::string mode = ctx.attr_string("mode", "avg");
-  if (mode != "avg") {
-    // Run-times take the largest weighted corner, the text the largest interpolated value; neither is safe to assume.
-    return ctx.unsupported("RoiAlign with mode '" + mode + "'.");
-  }
+  if (mode != "avg" && mode != "max") return ctx.error("Unknown mode '" + mode + "'.");
+  const bool is_max = mode == "max";
   // Before version 16 there was no half-pixel shift.
   const std::string transform = ctx.attr_string(
       "coordinate_transformation_mode", ctx.opset() < 16 ? "output_half_pixel" : "half_pixel");
@@ -258,14 +257,16 @@ OpOutputs roi_align(const OpContext& ctx) {
     const Tensor w = t::unsqueeze(is_high_y ? ay.high_weight : ay.low_weight, {2}) *
                      t::unsqueeze(is_high_x ? ax.high_weight : ax.low_weight, {1});
     const Tensor term = t::gather_nd(image, t::stack({which, iy, ix}, 3)) * t::unsqueeze(w, {3});
-    sum = sum ? sum + term : term;
+    // The standard's data takes the largest weighted corner of all samples, not the largest interpolated value.
+    sum = !sum ? term : is_max ? t::maximum(sum, term) : sum + term;
   }
   const Tensor is_inside =
       t::logical_and(t::unsqueeze(ay.is_inside, {2}), t::unsqueeze(ax.is_inside, {1}));
   sum = t::where(t::unsqueeze(is_inside, {3}), sum, 0.0);
-  // [regions, bins_y, samples, bins_x, samples, channels] -> the mean over the samples.
+  // [regions, bins_y, samples, bins_x, samples, channels] -> one value a bin.
   const Tensor split = t::reshape(sum, {regions, bins_y, samples, bins_x, samples, x.dim(1)});
-  return one(t::cast(t::permute(t::mean(split, {2, 4}), {0, 3, 1, 2}), x.dtype()));
+  const Tensor pooled = is_max ? t::max(split, {2, 4}) : t::mean(split, {2, 4});
+  return one(t::cast(t::permute(pooled, {0, 3, 1, 2}), x.dtype()));
 }
 
 // clang-format off
