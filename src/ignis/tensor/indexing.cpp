@@ -39,19 +39,24 @@ std::optional<std::vector<int64_t>> constant_indices(const Tensor& indices) {
   return values;
 }
 
-/// Signed indices of 32 or 64 bits, negative ones counted from the end.
-Tensor from_start(const Tensor& indices, int64_t extent) {
+enum class Outside : uint8_t { Clamp, Keep };
+
+/// Signed indices of 32 or 64 bits, negative ones counted from the end; those still outside are clamped or kept.
+Tensor from_start(const Tensor& indices, int64_t extent, Outside outside) {
   const Tensor wide = indices.dtype() == DType::Int32 ? indices : cast(indices, DType::Int64);
-  if (is_unsigned(indices.dtype())) return wide;
   if (const std::optional<std::vector<int64_t>> known = constant_indices(indices)) {
-    const auto at_least_0 = [](int64_t v) { return v >= 0; };
-    if (std::all_of(known->begin(), known->end(), at_least_0)) return wide;
     std::vector<int64_t> values = *known;
-    for (int64_t& v : values) v += v < 0 ? extent : 0;
+    for (int64_t& v : values) {
+      if (v < 0 && !is_unsigned(indices.dtype())) v += extent;
+      if (outside == Outside::Clamp) v = std::clamp<int64_t>(v, 0, extent - 1);
+    }
+    if (values == *known) return wide;
     return Tensor::constant(indices.graph(),
                             HostTensor::from(DType::Int64, indices.shape(), values));
   }
-  return where(less(wide, 0), add(wide, extent), wide);
+  const bool has_sign = !is_unsigned(indices.dtype());
+  const Tensor counted = has_sign ? where(less(wide, 0), add(wide, extent), wide) : wide;
+  return outside == Outside::Clamp ? clamp(counted, 0, extent - 1) : counted;
 }
 
 /// 0 … extent - 1 along one axis of `shape`, stretched to it.
@@ -62,7 +67,7 @@ Tensor position_along(const std::shared_ptr<ir::Graph>& graph, const Shape& shap
   return broadcast_to(reshape(Tensor::arange(graph, 0, shape[axis], 1, dtype), line), shape);
 }
 
-/// The Gather node. Indices outside are clamped by whoever computes it.
+/// The Gather node. Its indices are inside already: what lies outside never depends on who computes it.
 Tensor make_gather(const Tensor& x, const std::vector<Tensor>& indices) {
   std::vector<Node> sources{x.node()};
   for (const Tensor& index : indices) sources.push_back(index.node());
@@ -105,7 +110,7 @@ Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis_in) {
     }
   }
   const Tensor front = move_axis(x, axis, 0);
-  Tensor y = make_gather(front, {from_start(indices, extent)});
+  Tensor y = make_gather(front, {from_start(indices, extent, Outside::Clamp)});
   std::vector<int64_t> perm;  // [indices…, before…, after…] -> [before…, indices…, after…]
   for (int i = 0; i < axis; ++i) perm.push_back(indices.rank() + i);
   for (int i = 0; i < indices.rank(); ++i) perm.push_back(i);
@@ -128,7 +133,7 @@ Tensor gather_elements(const Tensor& x, const Tensor& indices, int64_t axis_in) 
   if (indices.count() == 0) return Tensor::full_int(x.graph(), indices.shape(), 0, x.dtype());
   if (x.shape()[axis] == 0)
     fail("gather_elements: axis " + std::to_string(axis) + " of " + x.describe() + " is empty.");
-  const Tensor index = from_start(indices, x.shape()[axis]);
+  const Tensor index = from_start(indices, x.shape()[axis], Outside::Clamp);
   std::vector<Tensor> all;
   for (size_t i = 0; i < x.shape().size(); ++i) {
     all.push_back(i == axis ? index : position_along(x.graph(), indices.shape(), i, index.dtype()));
@@ -162,8 +167,8 @@ Tensor gather_nd(const Tensor& x, const Tensor& indices, int64_t batch_dims) {
     all.push_back(position_along(x.graph(), place, i, dtype));
   }
   for (int64_t i = 0; i < depth; ++i) {
-    const Tensor index =
-        from_start(select(indices, -1, i), x.shape()[static_cast<size_t>(batch_dims + i)]);
+    const Tensor index = from_start(select(indices, -1, i),
+                                    x.shape()[static_cast<size_t>(batch_dims + i)], Outside::Clamp);
     all.push_back(cast(broadcast_to(index, place), dtype));
   }
   return make_gather(x, all);
@@ -228,8 +233,8 @@ Tensor scatter_elements(const Tensor& x, const Tensor& indices, const Tensor& up
   const Tensor data = move_axis(x, static_cast<int64_t>(axis), -1);
   // Axes that the indices do not cover whole get the position -1, which is nowhere.
   std::vector<std::pair<int64_t, int64_t>> amounts;
-  const Tensor index =
-      move_axis(from_start(indices, x.shape()[axis]), static_cast<int64_t>(axis), -1);
+  const Tensor index = move_axis(from_start(indices, x.shape()[axis], Outside::Keep),
+                                 static_cast<int64_t>(axis), -1);
   for (int i = 0; i < rank; ++i)
     amounts.emplace_back(0, i + 1 < rank ? data.dim(i) - index.dim(i) : 0);
   const Tensor places = pad(index, amounts, -1);
@@ -270,7 +275,7 @@ Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
   Tensor linear, is_inside;
   for (int64_t i = 0; i < depth; ++i) {
     const int64_t extent = x.dim(static_cast<int>(i));
-    const Tensor index = cast(from_start(select(rows, 1, i), extent), DType::Int64);
+    const Tensor index = cast(from_start(select(rows, 1, i), extent, Outside::Keep), DType::Int64);
     const Tensor inside = logical_and(greater_equal(index, 0), less(index, extent));
     linear = linear ? add(mul(linear, extent), index) : index;
     is_inside = is_inside ? logical_and(is_inside, inside) : inside;
@@ -297,7 +302,7 @@ Tensor one_hot(const Tensor& indices, int64_t depth, int64_t axis_in, const Oper
   if (depth < 0)
     fail("one_hot: depth " + std::to_string(depth) + " for " + indices.describe() + ".");
   const int axis = normalize_axis("one_hot", axis_in, indices.rank() + 1);
-  const Tensor index = unsqueeze(from_start(indices, depth), {axis});
+  const Tensor index = unsqueeze(from_start(indices, depth, Outside::Keep), {axis});
   Shape line(static_cast<size_t>(indices.rank()) + 1, 1);
   line[static_cast<size_t>(axis)] = depth;
   const Tensor match =

@@ -7,7 +7,7 @@ namespace ignis::tensor {
 
 /// Per spatial axis (axes 2…); empty vectors mean 1 or 0.
 struct PoolOptions {
-  std::vector<int64_t> kernel, strides, dilations, pads_lo, pads_hi;
+  std::vector<int64_t> kernel = {}, strides = {}, dilations = {}, pads_lo = {}, pads_hi = {};
   bool ceil_mode =
       false;  ///< a last partial window that starts inside the data or the low padding counts
   bool count_include_pad =
