@@ -11,5 +11,6 @@ int main(int, char** argv) {
   const auto outputs = session->run(inputs);
   if (!outputs) return std::cerr << outputs.error().to_string() << "\n", 7;
   for (const ignis::HostTensor& output : *outputs)
-    std::cout << ignis::to_string(output.shape) << " begins with " << ignis::element_as_double(output, 0) << "\n";
+    std::cout << ignis::to_string(output.shape) << " begins with "
+              << ignis::element_as_double(output, 0) << "\n";
 }

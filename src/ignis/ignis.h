@@ -7,6 +7,7 @@
 #include "ignis/base/log.h"          // IWYU pragma: export
 #include "ignis/base/result.h"       // IWYU pragma: export
 #include "ignis/base/target.h"       // IWYU pragma: export
+#include "ignis/engine/evaluate.h"   // IWYU pragma: export
 #include "ignis/engine/session.h"    // IWYU pragma: export
 #include "ignis/onnx/import.h"       // IWYU pragma: export
 #include "ignis/tensor/tensor.h"     // IWYU pragma: export
