@@ -1,4 +1,5 @@
 // Every driver by hand: the one place that knows them all.
+#include "ignis/drivers/cpu/cpu_count.h"
 #include "ignis/drivers/cpu/device.h"
 #include "ignis/runtime/device.h"
 
@@ -43,5 +44,7 @@ std::vector<DeviceInfo> list_devices() {
   }
   return rows;
 }
+
+int usable_threads() { return cpu::usable_cpus(); }
 
 }  // namespace ignis::runtime

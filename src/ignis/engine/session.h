@@ -1,21 +1,22 @@
 #pragma once
 
+#include "ignis/base/host_tensor.h"
+#include "ignis/base/target.h"
+
 #include <chrono>
-#include <functional>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "ignis/base/host_tensor.h"
-#include "ignis/base/target.h"
-
 namespace ignis {
 
 /// Where time went, in seconds. Filled as it happens; a stage that did not happen is 0.
 struct StageTimes {
-  double import_s = 0, schedule_s = 0, lower_s = 0, compile_s = 0, load_s = 0, pack_s = 0, first_run_s = 0;
+  double import_s = 0, schedule_s = 0, lower_s = 0, compile_s = 0, load_s = 0, pack_s = 0,
+         first_run_s = 0;
 };
 
 struct PassTime {
@@ -25,14 +26,17 @@ struct PassTime {
 };
 
 struct SessionOptions {
-  std::string device = "cpu";              ///< SPEC of product.md: "cpu", "cpu:llvm:avx2", "cpu:interp"
-  int threads = 0;                         ///< 0: what the affinity mask and the cgroup quota allow
+  std::string device = "cpu";  ///< SPEC of product.md: "cpu", "cpu:llvm:avx2", "cpu:interp"
+  int threads = 0;             ///< 0: what the affinity mask and the cgroup quota allow
   std::map<std::string, int64_t> dims;
   std::map<std::string, Shape> shapes;
   std::map<std::string, HostTensor> constants;  ///< inputs fixed at load (shape-carrying inputs)
   FloatLevel float_level = FloatLevel::Finite;
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);  ///< of one run
-  std::vector<std::string> taps;           ///< layer outputs to compile as extra outputs beside the program
+  /// Layers, by name or by the name of their output, whose values are computed too, by a second program beside the
+  /// normal one, which stays as it is. They follow the model's outputs in outputs() and in what a run returns.
+  std::vector<std::string> taps;
+  /// Called while loading, from any thread, one call at a time.
   std::function<void(const std::string& stage, int done, int total)> progress;
 };
 
@@ -45,19 +49,20 @@ struct PortInfo {
 struct CallInfo {
   std::string kernel, layer;
   double flops = 0, bytes = 0;
-  double seconds = 0;   ///< of the last profiled run
+  double seconds = 0;  ///< of the last profiled run
 };
 
 /// A model compiled for one device and one set of shapes, ready to run. Movable; one run at a time per session.
 class Session {
  public:
-  /// Errors: as onnx::import_model; NotFound for an unknown device; Internal when code generation fails.
+  /// Errors: as onnx::import_model; NotFound for an unknown device or tap; Internal when code generation fails.
   static Result<Session> load(const std::string& path, const SessionOptions& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
 
   const std::vector<PortInfo>& inputs() const;
+  /// The model's outputs, then one for each tap.
   const std::vector<PortInfo>& outputs() const;
   /// Runs once. `inputs` in the order of inputs(). Errors: InvalidArgument naming the input whose shape or dtype
   /// differs, Timeout, DeviceLost.

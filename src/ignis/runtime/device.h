@@ -153,6 +153,9 @@ struct DeviceInfo {
 /// Devices of this machine, the default first.
 std::vector<DeviceInfo> list_devices();
 
+/// Threads worth starting on this machine: what the affinity mask and the cgroup quota allow, at least 1.
+int usable_threads();
+
 /// Keeps `owner` for the rest of the process: a lost device may still use what it holds.
 void abandon(std::shared_ptr<const void> owner);
 

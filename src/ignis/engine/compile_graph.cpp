@@ -1,0 +1,201 @@
+#include "ignis/engine/compile_graph.h"
+
+#include "ignis/engine/compile_kernels.h"
+#include "ignis/engine/constants.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+namespace ignis::engine {
+namespace {
+
+using schedule::BufferRole;
+using schedule::Schedule;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// What a kernel computes, in words: operators for its symbol, layers for reports.
+struct KernelName {
+  std::string word;    // "conv_relu"
+  std::string layers;  // "/net/conv1, /net/relu1"
+};
+
+std::string lower_case(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+KernelName name_kernel(const schedule::Kernel& kernel, const GraphOptions& options) {
+  KernelName name;
+  std::set<std::string> seen;
+  if (!options.name_node) return name;
+  for (const ir::Node& node : kernel.layers) {
+    const NodeName words = options.name_node(node);
+    if (!words.op.empty()) name.word += (name.word.empty() ? "" : "_") + lower_case(words.op);
+    if (words.layer.empty() || !seen.insert(words.layer).second) continue;
+    name.layers += (name.layers.empty() ? "" : ", ") + words.layer;
+  }
+  return name;
+}
+
+// Turns a schedule whose kernels are compiled and whose constants have their bytes into plain data. Buffers and
+// programs that only the load needed are left behind.
+class Planner {
+ public:
+  Planner(const Schedule& schedule, CompiledKernels& kernels, const Constants& constants,
+          const GraphOptions& options)
+      : schedule_(schedule),
+        kernels_(kernels),
+        constants_(constants),
+        options_(options),
+        buffer_of_(schedule.buffers.size(), -1),
+        program_of_(kernels.programs.size(), -1) {}
+
+  exec::Plan make(const std::vector<KernelName>& names) {
+    for (size_t k = 0; k < schedule_.kernels.size(); ++k) {
+      if (!schedule_.kernels[k].at_load) add_call(k, names[k]);
+    }
+    for (size_t i = 0; i < schedule_.inputs.size(); ++i) {
+      plan_.inputs.push_back(port(schedule_.inputs[i], options_.input_names, "input_", i));
+    }
+    for (size_t i = 0; i < schedule_.outputs.size(); ++i) {
+      plan_.outputs.push_back(port(schedule_.outputs[i], options_.output_names, "output_", i));
+    }
+    plan_.arena_bytes = schedule_.arena_bytes;
+    return std::move(plan_);
+  }
+
+ private:
+  int buffer(int scheduled);
+  int program(int compiled);
+  void add_call(size_t kernel, const KernelName& name);
+  exec::Port port(int scheduled, const std::vector<std::string>& names, const char* prefix,
+                  size_t index);
+
+  const Schedule& schedule_;
+  CompiledKernels& kernels_;
+  const Constants& constants_;
+  const GraphOptions& options_;
+  std::vector<int> buffer_of_, program_of_;
+  exec::Plan plan_;
+};
+
+exec::BufferRole role_of(BufferRole role) {
+  switch (role) {
+    case BufferRole::Input: return exec::BufferRole::Input;
+    case BufferRole::Output: return exec::BufferRole::Output;
+    case BufferRole::Constant: return exec::BufferRole::Constant;
+    case BufferRole::Temporary: return exec::BufferRole::Arena;
+  }
+  return exec::BufferRole::Arena;
+}
+
+int Planner::buffer(int scheduled) {
+  int& known = buffer_of_[static_cast<size_t>(scheduled)];
+  if (known >= 0) return known;
+  known = static_cast<int>(plan_.buffers.size());
+  const schedule::Buffer& from = schedule_.buffers[static_cast<size_t>(scheduled)];
+  const ConstantBytes& constant = constants_.buffers[static_cast<size_t>(scheduled)];
+  exec::BufferPlan to;
+  to.role = role_of(from.role);
+  to.size_bytes = from.size_bytes();
+  to.arena_offset = from.role == BufferRole::Temporary ? from.arena_offset : 0;
+  to.constant = constant.bytes;
+  to.owner = constant.owner;
+  to.name = from.name;
+  plan_.buffers.push_back(std::move(to));
+  return known;
+}
+
+int Planner::program(int compiled) {
+  int& known = program_of_[static_cast<size_t>(compiled)];
+  if (known >= 0) return known;
+  known = static_cast<int>(plan_.programs.size());
+  plan_.programs.push_back(std::move(kernels_.programs[static_cast<size_t>(compiled)].image));
+  return known;
+}
+
+void Planner::add_call(size_t kernel, const KernelName& name) {
+  const schedule::Kernel& from = schedule_.kernels[kernel];
+  const int compiled = kernels_.program_of[kernel];
+  const CompiledKernel& lowered = kernels_.programs[static_cast<size_t>(compiled)];
+  exec::Call call;
+  call.program = program(compiled);
+  std::set<int> counted;
+  for (const int b : from.buffers) {
+    call.buffers.push_back(buffer(b));
+    if (!counted.insert(b).second) continue;
+    call.bytes += static_cast<double>(schedule_.buffers[static_cast<size_t>(b)].size_bytes());
+  }
+  call.max_parts = static_cast<int>(std::clamp<int64_t>(lowered.parallel_units, 1, 1 << 20));
+  call.name = plan_.programs[static_cast<size_t>(call.program)].name;
+  call.layer = name.layers;
+  call.flops = lowered.flops;
+  plan_.calls.push_back(std::move(call));
+}
+
+exec::Port Planner::port(int scheduled, const std::vector<std::string>& names, const char* prefix,
+                         size_t index) {
+  const schedule::Buffer& from = schedule_.buffers[static_cast<size_t>(scheduled)];
+  exec::Port port;
+  port.name = index < names.size() ? names[index] : prefix + std::to_string(index);
+  port.dtype = from.dtype;
+  port.shape = from.shape;
+  port.buffer = buffer(scheduled);
+  return port;
+}
+
+}  // namespace
+
+Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
+                                    const std::vector<ir::Node>& outputs,
+                                    const std::shared_ptr<runtime::Device>& device,
+                                    const GraphOptions& options) {
+  StageTimes times;
+  Clock::time_point begin = Clock::now();
+  schedule::Options schedule_options;
+  schedule_options.float_level = options.float_level;
+  schedule_options.choose_layouts = options.choose_layouts;
+  schedule_options.fuse = options.fuse;
+  IGNIS_TRY_ASSIGN(const Schedule schedule,
+                   schedule::make_schedule(inputs, outputs, device->target(), schedule_options));
+  times.schedule_s = seconds_since(begin);
+  if (options.progress) options.progress("schedule", 1, 1);
+
+  std::vector<KernelName> names;
+  std::vector<std::string> words;
+  for (const schedule::Kernel& kernel : schedule.kernels) {
+    names.push_back(name_kernel(kernel, options));
+    words.push_back(names.back().word);
+  }
+  codegen::Config config;
+  config.target = device->target();
+  config.float_level = options.float_level;
+  config.optimize = options.optimize;
+  std::function<void(int, int)> progress;
+  if (options.progress) {
+    progress = [&](int done, int total) { options.progress("compile", done, total); };
+  }
+  IGNIS_TRY_ASSIGN(CompiledKernels kernels, compile_kernels(schedule, config, words, progress));
+  times.lower_s = kernels.lower_s;
+  times.compile_s = kernels.compile_s;
+
+  IGNIS_TRY_ASSIGN(
+      const Constants constants,
+      make_constants(schedule, kernels, device, runtime::deadline_after(options.timeout)));
+  times.pack_s = constants.pack_s;
+
+  begin = Clock::now();
+  exec::Plan plan = Planner(schedule, kernels, constants, options).make(names);
+  IGNIS_TRY_ASSIGN(exec::Executable executable, exec::Executable::create(std::move(plan), device));
+  times.load_s = seconds_since(begin);
+  return CompiledGraph{std::move(executable), times, std::move(kernels.passes)};
+}
+
+}  // namespace ignis::engine

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "ignis/base/program_image.h"
+#include "ignis/codegen/codegen.h"
+#include "ignis/engine/session.h"
+#include "ignis/schedule/schedule.h"
+
+#include <functional>
+#include <vector>
+
+namespace ignis::engine {
+
+/// A distinct kernel's program and what lowering found out about it.
+struct CompiledKernel {
+  ProgramImage image;
+  int64_t parallel_units = 1;
+  double flops = 0;
+};
+
+struct CompiledKernels {
+  std::vector<CompiledKernel> programs;  ///< in the order of their first use
+  std::vector<int> program_of;           ///< one entry for each kernel of the schedule
+  double lower_s = 0, compile_s = 0;     ///< shares of the wall time
+  std::vector<PassTime> passes;          ///< summed over the kernels, in order of first appearance
+};
+
+/// Lowers and compiles every kernel of `schedule`, equal ones once, on as many threads as the machine allows.
+/// `names[k]` is a word for kernel k ("conv_relu"); a program's symbol is made from its first kernel's.
+/// `progress(done, total)` is called from any of the threads, one at a time.
+/// Errors: as codegen::lower and the renderer's compiler, naming the kernel.
+Result<CompiledKernels> compile_kernels(const schedule::Schedule& schedule,
+                                        const codegen::Config& config,
+                                        const std::vector<std::string>& names,
+                                        const std::function<void(int, int)>& progress);
+
+}  // namespace ignis::engine

@@ -1,0 +1,162 @@
+#include "ignis/engine/constants.h"
+
+#include "ignis/engine/pack.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace ignis::engine {
+namespace {
+
+using schedule::BufferRole;
+using schedule::Schedule;
+
+// Memory that keeps its device.
+struct OwnedMemory {
+  std::shared_ptr<runtime::Device> device;
+  runtime::DeviceMemory memory;
+};
+
+class ConstantMaker {
+ public:
+  ConstantMaker(const Schedule& schedule, const CompiledKernels& kernels,
+                std::shared_ptr<runtime::Device> device)
+      : schedule_(schedule),
+        kernels_(kernels),
+        device_(std::move(device)),
+        made_(schedule.buffers.size()),
+        writable_(schedule.buffers.size()) {}
+
+  Status place();
+  Status pack();
+  Status run_load_kernels(runtime::Deadline deadline);
+  std::vector<ConstantBytes> take() { return std::move(made_); }
+
+ private:
+  Status allocate(size_t index);
+  const schedule::Buffer& buffer(int index) const {
+    return schedule_.buffers[static_cast<size_t>(index)];
+  }
+  std::span<const std::byte> bytes(int index) const {
+    return {made_[static_cast<size_t>(index)].bytes,
+            static_cast<size_t>(buffer(index).size_bytes())};
+  }
+
+  const Schedule& schedule_;
+  const CompiledKernels& kernels_;
+  std::shared_ptr<runtime::Device> device_;
+  std::vector<ConstantBytes> made_;
+  std::vector<std::byte*> writable_;  // our own memory of a buffer, or null
+};
+
+Status ConstantMaker::allocate(size_t index) {
+  auto owned = std::make_shared<OwnedMemory>();
+  owned->device = device_;
+  const auto size = static_cast<uint64_t>(schedule_.buffers[index].size_bytes());
+  IGNIS_TRY_ASSIGN(owned->memory, device_->allocate(size));
+  writable_[index] = owned->memory.bytes();
+  made_[index] = {owned->memory.bytes(), std::move(owned)};
+  return {};
+}
+
+Status ConstantMaker::place() {
+  for (size_t i = 0; i < schedule_.buffers.size(); ++i) {
+    const schedule::Buffer& b = schedule_.buffers[i];
+    if (b.role != BufferRole::Constant) continue;
+    if (b.data.bytes == nullptr) {  // filled by a pack or a kernel
+      IGNIS_TRY(allocate(i));
+      continue;
+    }
+    if (b.data.size_bytes < b.size_bytes()) {
+      return Error(ErrorCode::Internal,
+                   "Constant '" + b.name + "' has " + std::to_string(b.data.size_bytes) +
+                       " bytes; " + std::string(to_string(b.dtype)) + " " + to_string(b.shape) +
+                       " needs " + std::to_string(b.size_bytes()) + ".");
+    }
+    const auto address = reinterpret_cast<uintptr_t>(b.data.bytes);
+    if (address % static_cast<uintptr_t>(size_bytes(b.dtype)) == 0) {
+      made_[i] = {b.data.bytes, b.data.owner};
+      continue;
+    }
+    // A model file may hold numbers at odd places; programs read aligned elements only.
+    IGNIS_TRY(allocate(i));
+    std::memcpy(writable_[i], b.data.bytes, static_cast<size_t>(b.size_bytes()));
+  }
+  return {};
+}
+
+Status ConstantMaker::pack() {
+  for (const schedule::Pack& step : schedule_.packs) {
+    std::byte* dest = writable_[static_cast<size_t>(step.dest)];
+    if (dest == nullptr || made_[static_cast<size_t>(step.source)].bytes == nullptr) {
+      return Error(ErrorCode::Internal, "Pack of '" + buffer(step.source).name + "' into '" +
+                                            buffer(step.dest).name + "' is no constant's.");
+    }
+    IGNIS_TRY(run_pack(step, buffer(step.source), bytes(step.source), buffer(step.dest),
+                       {dest, static_cast<size_t>(buffer(step.dest).size_bytes())}));
+  }
+  return {};
+}
+
+Status ConstantMaker::run_load_kernels(runtime::Deadline deadline) {
+  std::vector<std::shared_ptr<const runtime::Program>> programs(kernels_.programs.size());
+  std::vector<std::vector<void*>> tables;
+  std::vector<runtime::Launch> launches;
+  for (size_t k = 0; k < schedule_.kernels.size(); ++k) {
+    const schedule::Kernel& kernel = schedule_.kernels[k];
+    if (!kernel.at_load) continue;
+    const auto p = static_cast<size_t>(kernels_.program_of[k]);
+    if (programs[p] == nullptr) {
+      IGNIS_TRY_ASSIGN(programs[p], device_->load(kernels_.programs[p].image));
+    }
+    std::vector<void*> table;
+    for (const int b : kernel.buffers) {
+      if (buffer(b).role != BufferRole::Constant) {
+        return Error(ErrorCode::Internal, "Kernel '" + kernels_.programs[p].image.name +
+                                              "' runs at load but touches '" + buffer(b).name +
+                                              "', which is no constant.");
+      }
+      table.push_back(const_cast<std::byte*>(made_[static_cast<size_t>(b)].bytes));
+    }
+    for (const int slot : kernel.written) {
+      if (writable_[static_cast<size_t>(kernel.buffers[static_cast<size_t>(slot)])] != nullptr) {
+        continue;
+      }
+      return Error(ErrorCode::Internal, "Kernel '" + kernels_.programs[p].image.name +
+                                            "' writes into the model's own constants.");
+    }
+    tables.push_back(std::move(table));
+    launches.push_back(
+        {programs[p].get(), tables.back().data(),
+         std::clamp<int64_t>(kernels_.programs[p].parallel_units, 1, device_->threads())});
+  }
+  if (launches.empty()) return {};
+  Status status = device_->run(launches, deadline);
+  if (!status && !device_->state()) {
+    // A stuck thread may still be at it.
+    for (auto& program : programs) runtime::abandon(std::move(program));
+    runtime::abandon(std::make_shared<std::vector<std::vector<void*>>>(std::move(tables)));
+    runtime::abandon(std::make_shared<std::vector<runtime::Launch>>(std::move(launches)));
+    for (const ConstantBytes& constant : made_) runtime::abandon(constant.owner);
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<Constants> make_constants(const Schedule& schedule, const CompiledKernels& kernels,
+                                 const std::shared_ptr<runtime::Device>& device,
+                                 runtime::Deadline deadline) {
+  const auto begin = std::chrono::steady_clock::now();
+  ConstantMaker maker(schedule, kernels, device);
+  IGNIS_TRY(maker.place());
+  IGNIS_TRY(maker.pack());
+  IGNIS_TRY(maker.run_load_kernels(deadline));
+  Constants constants;
+  constants.buffers = maker.take();
+  constants.pack_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return constants;
+}
+
+}  // namespace ignis::engine

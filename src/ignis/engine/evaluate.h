@@ -1,0 +1,35 @@
+#pragma once
+
+#include "ignis/base/host_tensor.h"
+#include "ignis/base/target.h"
+#include "ignis/tensor/core.h"
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ignis {
+
+struct EvaluateOptions {
+  std::string device = "cpu";  ///< SPEC: "cpu", "cpu:llvm:sse2", "cpu:c", "cpu:interp"
+  int threads = 0;             ///< 0: what the affinity mask and the cgroup quota allow
+  FloatLevel float_level = FloatLevel::Finite;
+  bool choose_layouts = true;  ///< off: every buffer is row-major
+  bool fuse = true;            ///< off: a kernel for each elementwise and reduce node
+  bool optimize = true;        ///< off: plain loops
+  std::chrono::nanoseconds timeout = std::chrono::seconds(60);
+};
+
+/// The values of a tensor without inputs: compiled and run once.
+/// Errors: InvalidArgument when it depends on an input, and as Session::load and Session::run.
+Result<HostTensor> evaluate(const tensor::Tensor& value, const EvaluateOptions& options = {});
+
+/// The values of several tensors of one graph at once. `inputs` are its inputs in slot order, with one value each.
+/// Errors: InvalidArgument naming the input whose value has another dtype or shape.
+Result<std::vector<HostTensor>> evaluate(std::span<const tensor::Tensor> values,
+                                         std::span<const tensor::Tensor> inputs,
+                                         std::span<const HostTensor> input_values,
+                                         const EvaluateOptions& options = {});
+
+}  // namespace ignis

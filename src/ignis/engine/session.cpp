@@ -1,0 +1,316 @@
+#include "ignis/engine/session.h"
+
+#include "ignis/engine/compile_graph.h"
+#include "ignis/interp/interp.h"
+#include "ignis/onnx/import.h"
+#include "ignis/runtime/device.h"
+
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+
+namespace ignis {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using ConstBytes = std::span<const std::byte>;
+using Bytes = std::span<std::byte>;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+int64_t byte_count(const PortInfo& port) {
+  return element_count(port.shape) * size_bytes(port.dtype);
+}
+
+PortInfo port_of(std::string name, const ir::Node& node) {
+  return {std::move(name), strong(node.dtype()), node.shape()};
+}
+
+// Finds each tap among the layers. Errors: NotFound.
+Result<std::vector<ir::Node>> find_taps(const onnx::Model& model,
+                                        const std::vector<std::string>& taps) {
+  std::vector<ir::Node> nodes;
+  for (const std::string& tap : taps) {
+    const onnx::Layer* found = nullptr;
+    for (const onnx::Layer& layer : model.layers) {
+      if (layer.name != tap && layer.output != tap) continue;
+      found = &layer;
+      if (layer.output == tap) break;  // outputs are unique, names need not be
+    }
+    if (found == nullptr) {
+      return Error(ErrorCode::NotFound, "The model has no layer or layer output '" + tap + "'.",
+                   "UnknownTap");
+    }
+    nodes.push_back(found->value);
+  }
+  return nodes;
+}
+
+std::function<engine::NodeName(const ir::Node&)> layer_names(const onnx::Model& model) {
+  std::unordered_map<ir::Node, engine::NodeName> names;
+  for (const onnx::Layer& layer : model.layers) {
+    names.emplace(layer.value,
+                  engine::NodeName{layer.op, layer.name.empty() ? layer.output : layer.name});
+  }
+  return [names = std::move(names)](const ir::Node& node) {
+    const auto at = names.find(node);
+    return at == names.end() ? engine::NodeName() : at->second;
+  };
+}
+
+}  // namespace
+
+struct Session::State {
+  SessionOptions options;
+  onnx::Model model;
+  std::vector<ir::Node> input_nodes, output_nodes;  // outputs: the model's, then the taps
+  size_t model_output_count = 0;
+  std::vector<PortInfo> inputs, outputs;
+  std::shared_ptr<runtime::Device> device;
+  std::optional<exec::Executable> program;      // absent on the reference device
+  std::optional<exec::Executable> tap_program;  // absent without taps
+  StageTimes times;
+  std::vector<PassTime> passes;
+  bool has_run = false;
+  // Filled anew at each run; sized once, so that a run allocates nothing.
+  std::vector<ConstBytes> input_bytes;
+  std::vector<Bytes> output_bytes;
+
+  bool is_reference() const { return device->target().renderer == "interp"; }
+  Status import(const std::string& path);
+  Status compile();
+  Result<exec::Executable> compile_outputs(std::span<const ir::Node> nodes, size_t first_port,
+                                           bool is_main);
+  Status check_inputs(const std::vector<HostTensor>& given) const;
+  Status run_bytes(std::span<double> seconds);
+  Status run_programs(std::span<double> seconds);
+  Status run_reference();
+};
+
+Status Session::State::import(const std::string& path) {
+  const Clock::time_point begin = Clock::now();
+  onnx::ImportOptions import_options;
+  import_options.dims = options.dims;
+  import_options.shapes = options.shapes;
+  import_options.constants = options.constants;
+  import_options.evaluate = [](const ir::Node& node) -> Result<HostTensor> {
+    IGNIS_TRY_ASSIGN(std::vector<HostTensor> values, interp::evaluate({&node, 1}, {}));
+    return std::move(values.front());
+  };
+  IGNIS_TRY_ASSIGN(model, onnx::import_model(path, import_options));
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    input_nodes.push_back(model.inputs[i].node());
+    inputs.push_back(port_of(model.input_names[i], input_nodes.back()));
+  }
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    output_nodes.push_back(model.outputs[i].node());
+    outputs.push_back(port_of(model.output_names[i], output_nodes.back()));
+  }
+  model_output_count = output_nodes.size();
+  IGNIS_TRY_ASSIGN(const std::vector<ir::Node> taps, find_taps(model, options.taps));
+  for (size_t i = 0; i < taps.size(); ++i) {
+    output_nodes.push_back(taps[i]);
+    outputs.push_back(port_of(options.taps[i], taps[i]));
+  }
+  input_bytes.resize(inputs.size());
+  output_bytes.resize(outputs.size());
+  times.import_s = seconds_since(begin);
+  if (options.progress) options.progress("import", 1, 1);
+  return {};
+}
+
+// Compiles `nodes`, which are the session's outputs from `first_port` on. The main program's times are the session's.
+Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Node> nodes,
+                                                         size_t first_port, bool is_main) {
+  engine::GraphOptions graph_options;
+  graph_options.float_level = options.float_level;
+  graph_options.timeout = options.timeout;
+  graph_options.progress = options.progress;
+  graph_options.name_node = layer_names(model);
+  for (const PortInfo& port : inputs) graph_options.input_names.push_back(port.name);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    graph_options.output_names.push_back(outputs[first_port + i].name);
+  }
+  IGNIS_TRY_ASSIGN(
+      engine::CompiledGraph compiled,
+      engine::compile_graph(input_nodes, {nodes.begin(), nodes.end()}, device, graph_options));
+  if (is_main) {
+    const double import_s = times.import_s;
+    times = compiled.times;
+    times.import_s = import_s;
+    passes = std::move(compiled.passes);
+  }
+  return std::move(compiled.executable);
+}
+
+Status Session::State::compile() {
+  if (is_reference()) return {};
+  const std::span<const ir::Node> nodes(output_nodes);
+  IGNIS_TRY_ASSIGN(exec::Executable main,
+                   compile_outputs(nodes.first(model_output_count), 0, true));
+  program.emplace(std::move(main));
+  if (nodes.size() == model_output_count) return {};
+  IGNIS_TRY_ASSIGN(exec::Executable tapped,
+                   compile_outputs(nodes.subspan(model_output_count), model_output_count, false));
+  tap_program.emplace(std::move(tapped));
+  return {};
+}
+
+Status Session::State::check_inputs(const std::vector<HostTensor>& given) const {
+  if (given.size() != inputs.size()) {
+    return Error(ErrorCode::InvalidArgument,
+                 std::to_string(given.size()) + " inputs are given; the model has " +
+                     std::to_string(inputs.size()) + ".",
+                 "WrongCount");
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    const PortInfo& port = inputs[i];
+    if (given[i].dtype != port.dtype || given[i].shape != port.shape) {
+      return Error(ErrorCode::InvalidArgument,
+                   "Input '" + port.name + "' is " + std::string(to_string(given[i].dtype)) + " " +
+                       to_string(given[i].shape) + "; the model takes " +
+                       std::string(to_string(port.dtype)) + " " + to_string(port.shape) + ".",
+                   "WrongShape");
+    }
+    if (static_cast<int64_t>(given[i].bytes.size()) != byte_count(port)) {
+      return Error(ErrorCode::InvalidArgument,
+                   "Input '" + port.name + "' has " + std::to_string(given[i].bytes.size()) +
+                       " bytes; its shape needs " + std::to_string(byte_count(port)) + ".",
+                   "WrongSize");
+    }
+  }
+  return {};
+}
+
+Status Session::State::run_programs(std::span<double> seconds) {
+  const runtime::Deadline deadline = runtime::deadline_after(options.timeout);
+  const std::span<const Bytes> all(output_bytes);
+  IGNIS_TRY(program->profile(input_bytes, all.first(model_output_count), deadline, seconds));
+  if (!tap_program) return {};
+  return tap_program->run(input_bytes, all.subspan(model_output_count), deadline);
+}
+
+// The reference works on tensors of its own: it copies, and it is not made for speed.
+Status Session::State::run_reference() {
+  std::vector<HostTensor> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    HostTensor value;
+    value.dtype = inputs[i].dtype;
+    value.shape = inputs[i].shape;
+    value.bytes.assign(input_bytes[i].begin(), input_bytes[i].end());
+    values.push_back(std::move(value));
+  }
+  IGNIS_TRY_ASSIGN(const std::vector<HostTensor> results, interp::evaluate(output_nodes, values));
+  for (size_t i = 0; i < results.size(); ++i) {
+    IGNIS_CHECK(results[i].bytes.size() == output_bytes[i].size());
+    if (!results[i].bytes.empty()) {
+      std::memcpy(output_bytes[i].data(), results[i].bytes.data(), results[i].bytes.size());
+    }
+  }
+  return {};
+}
+
+Status Session::State::run_bytes(std::span<double> seconds) {
+  const Clock::time_point begin = Clock::now();
+  IGNIS_TRY(is_reference() ? run_reference() : run_programs(seconds));
+  if (!has_run) times.first_run_s = seconds_since(begin);
+  has_run = true;
+  return {};
+}
+
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Result<Session> Session::load(const std::string& path, const SessionOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  runtime::DeviceOptions device_options;
+  device_options.threads = options.threads;
+  IGNIS_TRY_ASSIGN(state->device, runtime::open_device(options.device, device_options));
+  IGNIS_TRY(state->import(path));
+  IGNIS_TRY(state->compile());
+  return Session(std::move(state));
+}
+
+const std::vector<PortInfo>& Session::inputs() const { return state_->inputs; }
+const std::vector<PortInfo>& Session::outputs() const { return state_->outputs; }
+
+Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inputs) {
+  State& state = *state_;
+  IGNIS_TRY(state.check_inputs(inputs));
+  // Shared: after a lost device an abandoned thread may still read and write these.
+  struct Kept {
+    std::vector<HostTensor> inputs, outputs;
+  };
+  const auto kept = std::make_shared<Kept>();
+  for (const PortInfo& port : state.outputs) {
+    kept->outputs.push_back(HostTensor::zeros(port.dtype, port.shape));
+  }
+  kept->inputs = inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) state.input_bytes[i] = kept->inputs[i].bytes;
+  for (size_t i = 0; i < kept->outputs.size(); ++i) state.output_bytes[i] = kept->outputs[i].bytes;
+  Status status = state.run_bytes({});
+  if (!status && !state.device->state()) runtime::abandon(kept);
+  IGNIS_TRY(std::move(status));
+  return std::move(kept->outputs);
+}
+
+Status Session::run_raw(const void* const* inputs, void* const* outputs) {
+  return profile(inputs, outputs, nullptr);
+}
+
+Status Session::profile(const void* const* inputs, void* const* outputs,
+                        std::vector<CallInfo>* calls) {
+  State& state = *state_;
+  for (size_t i = 0; i < state.inputs.size(); ++i) {
+    state.input_bytes[i] = {static_cast<const std::byte*>(inputs[i]),
+                            static_cast<size_t>(byte_count(state.inputs[i]))};
+  }
+  for (size_t i = 0; i < state.outputs.size(); ++i) {
+    state.output_bytes[i] = {static_cast<std::byte*>(outputs[i]),
+                             static_cast<size_t>(byte_count(state.outputs[i]))};
+  }
+  if (calls == nullptr) return state.run_bytes({});
+  calls->clear();
+  if (state.is_reference()) return state.run_bytes({});
+  const std::vector<exec::Call>& planned = state.program->plan().calls;
+  std::vector<double> seconds(planned.size());
+  IGNIS_TRY(state.run_bytes(seconds));
+  for (size_t i = 0; i < planned.size(); ++i) {
+    calls->push_back(
+        {planned[i].name, planned[i].layer, planned[i].flops, planned[i].bytes, seconds[i]});
+  }
+  return {};
+}
+
+const StageTimes& Session::times() const { return state_->times; }
+const std::vector<PassTime>& Session::pass_times() const { return state_->passes; }
+const Target& Session::target() const { return state_->device->target(); }
+
+int64_t Session::arena_bytes() const {
+  return state_->program ? state_->program->plan().arena_bytes : 0;
+}
+
+int64_t Session::constant_bytes() const {
+  if (!state_->program) return 0;
+  int64_t bytes = 0;
+  for (const exec::BufferPlan& buffer : state_->program->plan().buffers) {
+    if (buffer.role == exec::BufferRole::Constant) bytes += buffer.size_bytes;
+  }
+  return bytes;
+}
+
+int Session::kernel_count() const {
+  return state_->program ? static_cast<int>(state_->program->plan().calls.size()) : 0;
+}
+
+int Session::program_count() const {
+  return state_->program ? static_cast<int>(state_->program->plan().programs.size()) : 0;
+}
+
+}  // namespace ignis
