@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
-#include <iostream>
+#include <map>
 #include <random>
 #include <regex>
 #include <sstream>
@@ -13,51 +12,9 @@
 namespace ignis::codegen {
 namespace {
 
-using ir::Node;
-using ir::Op;
 using testing::LoadedImage;
-using testing::ProgramBuilder;
 
 constexpr int kRows = 6, kColumns = 16;
-
-/// C[6,16] = A[6,depth] * B[depth,16] as the emitter writes it: one rolled loop over k, `unroll` steps in its body,
-/// one register for each part of the tile.
-Program tile_program(int64_t depth, int unroll, int lanes) {
-  ProgramBuilder b("tile_6x16");
-  const Node c = b.param(0, DType::Float32), a = b.param(1, DType::Float32),
-             bb = b.param(2, DType::Float32);
-  const int vectors = kColumns / lanes;
-  const Node zero = b.broadcast(b.constant_float(DType::Float32, 0), lanes);
-  std::vector<Node> acc;
-  for (int i = 0; i < kRows * vectors; ++i) {
-    acc.push_back(b.reg(DType::Float32, lanes));
-    b.store(acc.back(), zero);
-  }
-  const Node k = b.range(b.constant(DType::Int64, depth / unroll));
-  for (int u = 0; u < unroll; ++u) {
-    const Node step = b.alu(Op::Add, {b.alu(Op::Mul, {k, b.constant(DType::Int64, unroll)}),
-                                      b.constant(DType::Int64, u)});
-    const Node row = b.alu(Op::Mul, {step, b.constant(DType::Int64, kColumns)});
-    std::vector<Node> right;
-    for (int v = 0; v < vectors; ++v) {
-      const Node at = b.alu(Op::Add, {row, b.constant(DType::Int64, v * lanes)});
-      right.push_back(b.load(b.index(bb, at), lanes));
-    }
-    for (int r = 0; r < kRows; ++r) {
-      const Node at = b.alu(Op::Add, {step, b.constant(DType::Int64, r * depth)});
-      const Node left = b.broadcast(b.load(b.index(a, at)), lanes);
-      for (int v = 0; v < vectors; ++v) {
-        const Node reg = acc[static_cast<size_t>(r * vectors + v)];
-        b.store(reg, b.alu(Op::Mulacc, {left, right[static_cast<size_t>(v)], b.load_reg(reg)}));
-      }
-    }
-  }
-  b.end(k);
-  for (int i = 0; i < kRows * vectors; ++i) {
-    b.store(b.index(c, i * lanes), b.load_reg(acc[static_cast<size_t>(i)]));
-  }
-  return b.program();
-}
 
 /// The lines between the first label that is jumped back to and that jump.
 std::string inner_loop(const std::string& assembly) {
@@ -110,7 +67,7 @@ void expect_product(const LoadedImage& image, int64_t depth) {
 TEST(MicroKernel, Avx2TileStaysInRegisters) {
   const Target target = make_target(Isa::Avx2);
   for (const int unroll : {1, 4}) {
-    const Program program = tile_program(256, unroll, 8);
+    const Program program = testing::tile_program({kRows, kColumns, 256, unroll, 8});
     ASSERT_TRUE(verify_program(program)) << verify_program(program).error().to_string();
     const auto assembly = assemble_llvm(program, target);
     ASSERT_TRUE(assembly) << assembly.error().to_string();
@@ -124,7 +81,8 @@ TEST(MicroKernel, Avx2TileStaysInRegisters) {
 TEST(MicroKernel, Avx2TileMultiplies) {
   if (!testing::machine_has(Isa::Avx2)) GTEST_SKIP() << "this machine has no AVX2";
   const int64_t depth = 256;
-  const auto image = compile_llvm(tile_program(depth, 4, 8), make_target(Isa::Avx2));
+  const auto image =
+      compile_llvm(testing::tile_program({kRows, kColumns, depth, 4, 8}), make_target(Isa::Avx2));
   ASSERT_TRUE(image) << image.error().to_string();
   const auto loaded = LoadedImage::load(*image);
   ASSERT_TRUE(loaded) << loaded.error().to_string();

@@ -86,6 +86,46 @@ void ProgramBuilder::store(const Node& target, const Node& value, const Node& ga
   add(Op::Store, DType::Void, {target, value, gate});
 }
 
+Program tile_program(const TileShape& shape) {
+  const auto [rows, columns, depth, unroll, lanes] = shape;
+  ProgramBuilder b("tile_" + std::to_string(rows) + "x" + std::to_string(columns));
+  const Node c = b.param(0, DType::Float32), left = b.param(1, DType::Float32),
+             right = b.param(2, DType::Float32);
+  const int64_t vectors = columns / lanes;
+  const Node zero = b.broadcast(b.constant_float(DType::Float32, 0), lanes);
+  std::vector<Node> tile;
+  for (int64_t i = 0; i < rows * vectors; ++i) {
+    tile.push_back(b.reg(DType::Float32, lanes));
+    b.store(tile.back(), zero);
+  }
+  const auto plus = [&](const Node& x, int64_t y) {
+    return b.alu(Op::Add, {x, b.constant(DType::Int64, y)});
+  };
+  const auto times = [&](const Node& x, int64_t y) {
+    return b.alu(Op::Mul, {x, b.constant(DType::Int64, y)});
+  };
+  const Node k = b.range(b.constant(DType::Int64, depth / unroll));
+  for (int u = 0; u < unroll; ++u) {
+    const Node step = plus(times(k, unroll), u);
+    std::vector<Node> row;
+    for (int64_t v = 0; v < vectors; ++v) {
+      row.push_back(b.load(b.index(right, plus(times(step, columns), v * lanes)), lanes));
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const Node x = b.broadcast(b.load(b.index(left, plus(step, r * depth))), lanes);
+      for (int64_t v = 0; v < vectors; ++v) {
+        const Node& reg = tile[static_cast<size_t>(r * vectors + v)];
+        b.store(reg, b.alu(Op::Mulacc, {x, row[static_cast<size_t>(v)], b.load_reg(reg)}));
+      }
+    }
+  }
+  b.end(k);
+  for (int64_t i = 0; i < rows * vectors; ++i) {
+    b.store(b.index(c, i * lanes), b.load_reg(tile[static_cast<size_t>(i)]));
+  }
+  return b.program();
+}
+
 Result<LoadedImage> LoadedImage::load(const ProgramImage& image) {
   namespace fs = std::filesystem;
   std::string pattern = (fs::temp_directory_path() / "ignis-test-XXXXXX").string();

@@ -50,6 +50,15 @@ class ProgramBuilder {
   int64_t next_id_ = 0;
 };
 
+struct TileShape {
+  int64_t rows, columns, depth;
+  int unroll;  // steps of the sum in the loop's body; divides depth
+  int lanes;   // divides columns
+};
+/// C[rows,columns] = A[rows,depth] * B[depth,columns], buffers 0 to 2, as the emitter writes a register tile: one loop
+/// over the depth, one register for each vector of the tile.
+Program tile_program(const TileShape& shape);
+
 /// A program image linked into a shared library by the system's linker and opened. For tests only.
 class LoadedImage {
  public:
