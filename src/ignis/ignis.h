@@ -8,7 +8,6 @@
 #include "ignis/base/result.h"       // IWYU pragma: export
 #include "ignis/base/target.h"       // IWYU pragma: export
 #include "ignis/engine/evaluate.h"   // IWYU pragma: export
-#include "ignis/engine/evaluate.h"   // IWYU pragma: export
 #include "ignis/engine/session.h"    // IWYU pragma: export
 #include "ignis/onnx/import.h"       // IWYU pragma: export
 #include "ignis/runtime/device.h"    // IWYU pragma: export
