@@ -49,3 +49,12 @@ separate_arguments(flags)
 run_or_fail(${CXX} -std=c++20 "${SOURCE_DIR}/packaging/consumer/main.cpp" -o "${work}/consumer-pkg-config" ${flags}
   "-Wl,-rpath,${prefix}/${LIBDIR}")
 expect_answer("${work}/consumer-pkg-config")
+
+# A vehicle carries libignis alone: neither the compiler nor LLVM may come with it.
+if(KIND STREQUAL "shared")
+  execute_process(COMMAND readelf --dynamic "${prefix}/${LIBDIR}/libignis.so" OUTPUT_VARIABLE dynamic
+    COMMAND_ERROR_IS_FATAL ANY)
+  if(dynamic MATCHES "NEEDED[^\n]*(LLVM|ignis-compiler|sodium|png)")
+    message(FATAL_ERROR "libignis.so needs ${CMAKE_MATCH_1}.")
+  endif()
+endif()
