@@ -218,6 +218,29 @@ TEST(Loops, WithConstantEnds) {
   }
 }
 
+TEST(Loops, WhoseEndIsABoolAreBranches) {
+  // sum += 5 and out[1 + counter] = 7 when part < 3; out[0] = sum.
+  ProgramBuilder b("branch");
+  const Node out = b.param(0, kI64), sum = b.reg(kI64, 1);
+  b.store(sum, b.constant(kI64, 100));
+  const Node inside = b.alu(Op::Cmplt, {b.special("part"), b.constant(kI64, 3)});
+  const Node r = b.range(b.add(Op::Cast, kI64, {inside}));
+  b.store(sum, b.alu(Op::Add, {b.load_reg(sum), b.constant(kI64, 5)}));
+  b.store(b.index(out, b.alu(Op::Add, {r, b.constant(kI64, 1)})), b.constant(kI64, 7));
+  b.end(r);
+  b.store(b.index(out, 0), b.load_reg(sum));
+  on_every_renderer(b.program(), [&](const LoadedImage& image) {
+    int64_t taken[3] = {0, 0, 0}, passed[3] = {0, 0, 0};
+    image.run({taken}, 2);
+    image.run({passed}, 3);
+    EXPECT_EQ(taken[0], 105);
+    EXPECT_EQ(taken[1], 7);
+    EXPECT_EQ(taken[2], 0);
+    EXPECT_EQ(passed[0], 100);
+    EXPECT_EQ(passed[1], 0);
+  });
+}
+
 TEST(Loops, ReadWhatAnEarlierIterationStored) {
   // out[i + 1] = out[i] + out[i]: loads and stores of one buffer stay in order.
   ProgramBuilder b("doubling");

@@ -109,10 +109,7 @@ class CRenderer {
       case Op::Const: break;
       case Op::Param: param(n); break;
       case Op::Special: define(n, n.arg().text); break;
-      case Op::Range:
-        line(fmt::format("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", name(n), value(n.src(0))));
-        ++depth_;
-        break;
+      case Op::Range: open_loop(n); break;
       case Op::End:
         --depth_;
         line("}");
@@ -129,6 +126,17 @@ class CRenderer {
       case Op::Shuffle: shuffle(n); break;
       default: elementwise(n); break;
     }
+  }
+
+  void open_loop(const Node& n) {
+    if (is_branch(n)) {
+      line(fmt::format("if ({}) {{", value(n.src(0).src(0))));
+      ++depth_;
+      line(fmt::format("i64 {} = 0;", name(n)));
+      return;
+    }
+    line(fmt::format("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", name(n), value(n.src(0))));
+    ++depth_;
   }
 
   void param(const Node& n) {

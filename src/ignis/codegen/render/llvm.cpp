@@ -38,9 +38,9 @@ struct BufferInfo {
 
 struct OpenLoop {
   Node range;
-  llvm::PHINode* counter = nullptr;  ///< null: a single iteration, no loop
+  llvm::PHINode* counter = nullptr;  ///< null: at most one iteration
   Value* end = nullptr;
-  BasicBlock* exit = nullptr;
+  BasicBlock* exit = nullptr;  ///< null: exactly one iteration
 };
 
 int64_t wrapping_mul(int64_t a, int64_t b) {
@@ -184,6 +184,15 @@ class Renderer {
       loops_.push_back(loop);
       return;
     }
+    if (is_branch(range)) {
+      BasicBlock* const then = BasicBlock::Create(context_, "then", function_);
+      loop.exit = BasicBlock::Create(context_, "done", function_);
+      b_.CreateCondBr(value(range.src(0).src(0)), then, loop.exit);
+      b_.SetInsertPoint(then);
+      set(range, llvm::ConstantInt::get(i64, 0));
+      loops_.push_back(loop);
+      return;
+    }
     loop.end = value(range.src(0));
     BasicBlock* const before = b_.GetInsertBlock();
     BasicBlock* const body = BasicBlock::Create(context_, "loop", function_);
@@ -204,7 +213,13 @@ class Renderer {
   void close_loop() {
     const OpenLoop loop = loops_.back();
     loops_.pop_back();
-    if (loop.counter == nullptr) return;
+    if (loop.exit == nullptr) return;
+    if (loop.counter == nullptr) {
+      b_.CreateBr(loop.exit);
+      loop.exit->moveAfter(b_.GetInsertBlock());
+      b_.SetInsertPoint(loop.exit);
+      return;
+    }
     Value* const next = b_.CreateAdd(loop.counter, b_.getInt64(1), "next", true, true);
     loop.counter->addIncoming(next, b_.GetInsertBlock());
     b_.CreateCondBr(b_.CreateICmpSLT(next, loop.end), loop.counter->getParent(), loop.exit);

@@ -42,4 +42,9 @@ bool is_all_zero_bits(const ir::Node& node) {
   }
 }
 
+bool is_branch(const ir::Node& range) {
+  const ir::Node end = range.src(0);
+  return end.is(Op::Cast) && end.src(0).dtype() == DType::Bool;
+}
+
 }  // namespace ignis::codegen

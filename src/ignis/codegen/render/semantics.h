@@ -19,4 +19,7 @@ bool is_never_nan(const ir::Node& node);
 /// True for a constant whose stored bytes are all zero (so not for -0.0), or a vector of such.
 bool is_all_zero_bits(const ir::Node& node);
 
+/// True when a range runs as often as a bool says: an `if`, whose counter is 0.
+bool is_branch(const ir::Node& range);
+
 }  // namespace ignis::codegen
