@@ -23,7 +23,7 @@ ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=err
   --output-junit "$PWD/$folder/test-results/ctest.xml.all"
 ctest_status=$?
 
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 skipped_programs=()
 while IFS=$'\t' read -r name status; do
   cases=$folder/test-results/$name.xml
   if [ -s "$cases" ]; then
@@ -43,7 +43,7 @@ while IFS=$'\t' read -r name status; do
   else
     case "$status" in
       run) passed=$((passed + 1)) ;;
-      notrun | disabled) skipped=$((skipped + 1)) ;;
+      notrun | disabled) skipped=$((skipped + 1)) skipped_programs+=("$name") ;;
       *) failed=$((failed + 1)) ;;
     esac
   fi
@@ -52,6 +52,7 @@ done < <(sed -n 's/.*<testcase name="\([^"]*\)".* status="\([^"]*\)".*/\1\t\2/p'
 # What was skipped is said aloud, each with its reason.
 if [ "$skipped" -gt 0 ]; then
   echo "Skipped:"
+  for name in "${skipped_programs[@]}"; do echo "  $name (the whole program; run it by hand for the reason)"; done
   grep -h -A2 'result="skipped"' "$folder"/test-results/*.xml 2>/dev/null |
     sed -n -e 's/.*<testcase name="\([^"]*\)".*classname="\([^"]*\)".*/  \2.\1/p' \
       -e 's/.*<skipped message="\([^"]*\)".*/      \1/p' | sed 's/&#x0A;/ /g' | cut -c1-200 | head -60
