@@ -220,7 +220,10 @@ bool LayoutChooser::halo_of(const LoadSite& site, const Shape& shape, std::vecto
     lo[d] = std::max<int64_t>(0, -span.lo);
     hi[d] = std::max<int64_t>(0, span.hi - (shape[d] - 1));
     if (lo[d] > kMaxHalo || hi[d] > kMaxHalo) return false;
-    for (const Node& c : clauses(in_bounds(g_, site.index[d], shape[d]))) expected.insert(c);
+    for (const Node& c : clauses(in_bounds(g_, site.index[d], shape[d]))) {
+      expected.insert(c);
+      expected.insert(ir::simplify(g_, c));  // the form it has in a simplified kernel
+    }
   }
   for (const Node& c : clauses(site.load.src(2))) {
     if (expected.count(c) == 0) return false;

@@ -73,6 +73,7 @@ class Splitter {
   bool must_realise(const Node& node, const std::vector<Use>& readings);
   bool may_join_rows(const Node& reduce, const Use& use) const;
   bool reads_plain_rows(const Use& use) const;
+  bool takes_reduce_along(const Node& reshape, const std::vector<Use>& readings);
   void realise(const Node& node);
   std::vector<Node> reduce_ranges(const Node& node, const Use& use);
 
@@ -90,6 +91,8 @@ class Splitter {
   std::unordered_map<Node, std::vector<Use>> uses_;
   std::unordered_map<Node, int> realised_;        ///< tensor node -> buffer
   std::unordered_map<Node, int> leaf_buffers_;
+  std::unordered_set<Node> decided_inline_;       ///< reduces that a reshape above already took into its kernel
+  std::unordered_map<Node, int> consumers_;
   std::unordered_set<Node> forced_;               ///< must be addressable: read at data-dependent places
   std::unordered_map<Node, bool> touches_buffer_, touches_input_, expensive_, has_reduce_;
   std::vector<Root> roots_;
@@ -135,6 +138,7 @@ void Splitter::collect_facts() {
       input |= touches_input_[n.src(i)];
       costly |= expensive_[n.src(i)];
       reduce |= has_reduce_[n.src(i)];
+      ++consumers_[n.src(i)];
     }
     touches_buffer_[n] = buffer;
     touches_input_[n] = input;
@@ -288,7 +292,10 @@ bool is_contraction(const Node& reduce) {
 bool Splitter::must_realise(const Node& node, const std::vector<Use>& readings) {
   if (node.is(Op::Contiguous) || node.is(Op::Cat) || (node.is(Op::Stack) && !node.shape().empty())) return true;
   if (forced_.count(node) != 0) return true;
-  if (ir::is_movement(node.op()) && !node.is(Op::Gather)) return false;
+  if (decided_inline_.count(node) != 0) return false;
+  if (ir::is_movement(node.op()) && !node.is(Op::Gather)) return takes_reduce_along(node, readings);
+  // Padding with another value than 0: where(inside, padded x, value) is an index rule, not a computation.
+  if (node.is(Op::Where) && !touches_buffer_[node.src(0)] && !touches_buffer_[node.src(2)]) return false;
   if (!touches_buffer_[node]) return node.is(Op::ReduceAxes);  // index arithmetic and constants stay inline
   if (!options_.fuse) return true;
   for (const Use& u : readings) {
@@ -328,6 +335,21 @@ bool Splitter::must_realise(const Node& node, const std::vector<Use>& readings) 
   if (reads_plain_rows(use) && has_reduce_[node] && node.shape().size() <= 3) return false;
   if (node.is(Op::Gather)) return true;
   return expensive_[node] || has_reduce_[node] || use.loops.size() != loops_of(root).size();
+}
+
+/// A reduce that must be materialised is materialised in the shape that its only user, a reshape, gives it: the model's
+/// own axes ([N, C, H, W]), for which layouts are chosen, not the factored ones of the contraction.
+bool Splitter::takes_reduce_along(const Node& reshape, const std::vector<Use>& readings) {
+  const Node reduce = reshape.src(0);
+  if (!reshape.is(Op::Reshape) || !reduce.is(Op::ReduceAxes) || consumers_[reduce] != 1) return false;
+  std::vector<Use> moved;
+  for (Use use : readings) {
+    use.indices = source_indices(g_, reshape, use.indices);
+    moved.push_back(std::move(use));
+  }
+  const bool realised = must_realise(reduce, moved);
+  decided_inline_.insert(reduce);
+  return realised;
 }
 
 void Splitter::realise(const Node& node) {
