@@ -1,9 +1,10 @@
 #include "ignis/ir/simplify.h"
 
 #include "ignis/ir/fold.h"
+#include "ignis/ir/rules.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 
 namespace ignis::ir {
 namespace {
@@ -11,17 +12,34 @@ namespace {
 bool is_true(const Node& n) {
   return n.dtype() == DType::Bool && n.is_const() && n.const_int() != 0;
 }
-bool is_false(const Node& n) {
-  return n.dtype() == DType::Bool && n.is_const() && n.const_int() == 0;
-}
 bool is_not(const Node& n) { return n.is(Op::Cmpne) && is_true(n.src(1)); }
 // where(gate, value, Invalid)
 bool is_gated(const Node& n) { return n.is(Op::Where) && n.src(2).is_invalid(); }
+
+// In the order they are tried. Rows leave fewer or cheaper nodes.
+const std::array<const RuleTable*, 7>& simplifier_tables() {
+  static const std::array<const RuleTable*, 7> tables{
+      &integer_rules(), &wrapping_rules(), &index_rules(), &compare_rules(),
+      &bool_rules(),    &where_rules(),    &float_rules()};
+  return tables;
+}
 
 // No chain of rewrites of one call is longer: a safety net against rules that undo each other.
 constexpr int64_t kMaxSteps = 4'000'000;
 
 }  // namespace
+
+Simplifier::Simplifier(Graph& graph, FloatLevel level)
+    : graph_(graph),
+      level_(level),
+      context_{graph, ranges_, level, &rule_stats_, nullptr, nullptr} {}
+
+SimplifyStats Simplifier::stats() const {
+  SimplifyStats stats = stats_;
+  stats.attempts = rule_stats_.attempts;
+  stats.hits = rule_stats_.hits;
+  return stats;
+}
 
 Node Simplifier::operator()(const Node& root) {
   IGNIS_CHECK(&root.graph() == &graph_);
@@ -101,9 +119,9 @@ Node simplify(Graph& graph, const Node& node, SimplifyStats* stats, FloatLevel l
 
 Node Simplifier::rewrite(const Node& node) {
   const auto attempt = [&](Node result) {
-    ++stats_.attempts;
+    ++rule_stats_.attempts;
     if (!result || result == node) return false;
-    ++stats_.hits;
+    ++rule_stats_.hits;
     return true;
   };
   const Op op = node.op();
@@ -128,8 +146,10 @@ Node Simplifier::rewrite(const Node& node) {
     const Interval range = interval(node);
     if (range.is_point() && !is_gated(node)) return graph_.constant(dtype, range.lo);
   }
-  result = rewrite_identities(node);
-  if (attempt(result)) return result;
+  for (const RuleTable* table : simplifier_tables()) {
+    result = table->apply(context_, node);
+    if (result) return result;
+  }
 
   switch (op) {
     case Op::Add:
@@ -138,27 +158,25 @@ Node Simplifier::rewrite(const Node& node) {
     case Op::Shl: result = dtype == DType::WeakInt ? rewrite_sum(node) : Node(); break;
     case Op::Mul: result = dtype == DType::WeakInt ? rewrite_product(node) : Node(); break;
     case Op::Floordiv:
-    case Op::Floormod:
-    case Op::Cdiv:
-    case Op::Cmod: result = rewrite_division(node); break;
+    case Op::Floormod: result = dtype == DType::WeakInt ? rewrite_division(node) : Node(); break;
     case Op::Cmplt:
     case Op::Cmpne:
     case Op::Cmpeq: result = rewrite_compare(node); break;
     case Op::And:
-    case Op::Or:
-    case Op::Xor: result = dtype == DType::Bool ? rewrite_bool(node) : Node(); break;
-    case Op::Max:
-    case Op::Min: result = rewrite_min_max(node); break;
-    case Op::Where: result = rewrite_where(node); break;
+    case Op::Or: result = dtype == DType::Bool ? rewrite_clauses(node) : Node(); break;
+    case Op::Where:
+      result = is_gated(node) && dtype == DType::WeakInt ? rewrite_gated(node) : Node();
+      break;
     case Op::Cast: result = rewrite_cast(node); break;
     default: result = Node(); break;
   }
   if (attempt(result)) return result;
 
-  // Canonical order of commutative operands: constants right, else structural. Exact for every dtype.
-  const bool is_clauses =
-      dtype == DType::Bool && (op == Op::And || op == Op::Or);  // ordered as a whole
-  if (is_commutative(op) && dtype != DType::WeakInt && !is_clauses) {
+  // Canonical order of commutative operands: constants right, else structural. Exact for every dtype. Sums of weak
+  // integers and chains of clauses are ordered as a whole.
+  const bool is_ordered = (dtype == DType::WeakInt && (op == Op::Add || op == Op::Mul)) ||
+                          (dtype == DType::Bool && (op == Op::And || op == Op::Or));
+  if (is_commutative(op) && !is_ordered) {
     const Node a = node.src(0), b = node.src(1);
     if (!b.is_const() && (a.is_const() || order_.less(b, a))) return graph_.make(op, dtype, {b, a});
   }
@@ -204,146 +222,6 @@ Node Simplifier::rewrite_invalid(const Node& node) {
       sources.push_back(j == i ? s.src(1) : node.src(j));
     const Node inner = graph_.make(op, dtype, sources, node.arg());
     return graph_.make(Op::Where, dtype, {s.src(0), inner, graph_.invalid(dtype)});
-  }
-  return Node();
-}
-
-Node Simplifier::rewrite_identities(const Node& node) {
-  const Op op = node.op();
-  if (node.source_count() == 1) {
-    const Node x = node.src(0);
-    if ((op == Op::Neg && x.is(Op::Neg))) return x.src(0);
-    if ((op == Op::Trunc || op == Op::Rint) &&
-        (is_int(x.dtype()) || x.is(Op::Trunc) || x.is(Op::Rint)))
-      return x;
-    return Node();
-  }
-  if (node.source_count() != 2) return Node();
-  const Node x = node.src(0), y = node.src(1);
-  const DType dtype = x.dtype();
-  const bool integral = !is_float(dtype);
-  const auto zero = [&] { return graph_.constant(node.dtype(), 0); };
-  if (!integral) {
-    switch (op) {
-      case Op::Add:
-        if (y.is_const() && y.const_float() == 0 &&
-            (std::signbit(y.const_float()) || level_ == FloatLevel::Fast))
-          return x;
-        if (x.is_const() && x.const_float() == 0 &&
-            (std::signbit(x.const_float()) || level_ == FloatLevel::Fast))
-          return y;
-        break;
-      case Op::Sub:
-        if (y.is_const_value(0)) return x;
-        break;
-      case Op::Mul:
-        if (y.is_const_value(1)) return x;
-        if (x.is_const_value(1)) return y;
-        if (level_ == FloatLevel::Fast && (x.is_const_value(0) || y.is_const_value(0)))
-          return zero();
-        break;
-      case Op::Fdiv:
-        if (y.is_const_value(1)) return x;
-        break;
-      case Op::Max:
-      case Op::Min:
-        if (x == y) return x;
-        break;
-      default: break;
-    }
-    return Node();
-  }
-  switch (op) {
-    case Op::Add:
-    case Op::Or:
-    case Op::Xor:
-      if (y.is_const_value(0)) return x;
-      if (x.is_const_value(0)) return y;
-      if (op == Op::Xor && x == y) return zero();
-      if (op == Op::Or && x == y) return x;
-      break;
-    case Op::Sub:
-      if (y.is_const_value(0)) return x;
-      if (x == y) return zero();
-      break;
-    case Op::Mul:
-      if (y.is_const_value(1)) return x;
-      if (x.is_const_value(1)) return y;
-      if (x.is_const_value(0) || y.is_const_value(0)) return zero();
-      break;
-    case Op::And:
-      if (x == y) return x;
-      if (x.is_const_value(0) || y.is_const_value(0)) return zero();
-      if (dtype != DType::Bool && y.is_const_value(-1)) return x;
-      if (dtype != DType::Bool && x.is_const_value(-1)) return y;
-      break;
-    case Op::Shl:
-    case Op::Shr:
-      if (y.is_const_value(0) || x.is_const_value(0)) return x;
-      break;
-    case Op::Max:
-    case Op::Min:
-      if (x == y) return x;
-      break;
-    case Op::Cmplt:
-      if (x == y) return truth(false);
-      break;
-    case Op::Cmpne:
-      if (x == y) return truth(false);
-      break;
-    case Op::Cmpeq:
-      if (x == y) return truth(true);
-      break;
-    default: break;
-  }
-  return Node();
-}
-
-Node Simplifier::rewrite_min_max(const Node& node) {
-  const DType dtype = node.dtype();
-  const bool is_max = node.is(Op::Max);
-  const Node a = node.src(0), b = node.src(1);
-  if (dtype == DType::Bool) return graph_.make(is_max ? Op::Or : Op::And, dtype, {a, b});
-  if (!is_int(dtype)) return Node();
-  const Interval ra = interval(a), rb = interval(b);
-  const bool a_above = ra.lo >= rb.hi && rb.has_high() && ra.lo != Interval::kNoHigh;
-  const bool b_above = rb.lo >= ra.hi && ra.has_high() && rb.lo != Interval::kNoHigh;
-  if (a_above) return is_max ? a : b;
-  if (b_above) return is_max ? b : a;
-  if (b.is_const() && a.op() == node.op() && a.src(1).is_const()) {
-    return graph_.make(node.op(), dtype, {a.src(0), graph_.make(node.op(), dtype, {a.src(1), b})});
-  }
-  if (dtype == DType::WeakInt && !b.is_const() && (a.is_const() || order_.less(b, a))) {
-    return graph_.make(node.op(), dtype, {b, a});
-  }
-  return Node();
-}
-
-Node Simplifier::rewrite_bool(const Node& node) {
-  const Op op = node.op();
-  for (int i = 0; i < 2; ++i) {
-    const Node x = node.src(i), y = node.src(1 - i);
-    if (op == Op::And) {
-      if (is_true(x)) return y;
-      if (is_false(x)) return x;
-      if (is_not(x) && x.src(0) == y) return truth(false);
-    } else if (op == Op::Or) {
-      if (is_false(x)) return y;
-      if (is_true(x)) return x;
-      if (is_not(x) && x.src(0) == y) return truth(true);
-    } else {
-      if (is_false(x)) return y;
-      if (is_true(x)) return logical_not(y);
-    }
-  }
-  if (op == Op::And || op == Op::Or) {
-    // Absorption: x & (x | y) -> x, x | (x & y) -> x.
-    const Op dual = op == Op::And ? Op::Or : Op::And;
-    for (int i = 0; i < 2; ++i) {
-      const Node x = node.src(i), y = node.src(1 - i);
-      if (y.is(dual) && (y.src(0) == x || y.src(1) == x)) return x;
-    }
-    return rewrite_clauses(node);
   }
   return Node();
 }
@@ -409,36 +287,6 @@ Node Simplifier::rewrite_clauses(const Node& node) {
     result = graph_.make(op, DType::Bool, {result, clauses[i]});
   }
   return result;
-}
-
-Node Simplifier::rewrite_where(const Node& node) {
-  const Node c = node.src(0), a = node.src(1), b = node.src(2);
-  const DType dtype = node.dtype();
-  const auto where = [&](const Node& condition, const Node& x, const Node& y) {
-    return graph_.make(Op::Where, dtype, {condition, x, y});
-  };
-  const auto both = [&](Op op, const Node& x, const Node& y) {
-    return graph_.make(op, DType::Bool, {x, y});
-  };
-  if (interval(c).lo == 1) return a;
-  if (interval(c).hi == 0) return b;
-  if (a == b) return a;
-  if (is_not(c) && !b.is_invalid()) return where(c.src(0), b, a);
-  if (dtype == DType::Bool) {
-    if (is_true(a)) return both(Op::Or, c, b);
-    if (is_false(a)) return both(Op::And, logical_not(c), b);
-    if (is_true(b)) return both(Op::Or, logical_not(c), a);
-    if (is_false(b)) return both(Op::And, c, a);
-  }
-  if (a.is(Op::Where)) {
-    if (a.src(0) == c) return where(c, a.src(1), b);
-    if (a.src(2) == b) return where(both(Op::And, c, a.src(0)), a.src(1), b);
-  }
-  if (b.is(Op::Where)) {
-    if (b.src(0) == c) return where(c, a, b.src(2));
-    if (b.src(1) == a) return where(both(Op::Or, c, b.src(0)), a, b.src(2));
-  }
-  return b.is_invalid() && dtype == DType::WeakInt ? rewrite_gated(node) : Node();
 }
 
 Node Simplifier::rewrite_cast(const Node& node) {

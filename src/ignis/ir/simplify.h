@@ -5,6 +5,7 @@
 #include "ignis/ir/graph.h"
 #include "ignis/ir/order.h"
 #include "ignis/ir/range.h"
+#include "ignis/ir/rule.h"
 #include "ignis/ir/side_array.h"
 
 #include <cstdint>
@@ -28,8 +29,9 @@ struct SimplifyStats {
 /// The result does not depend on the order in which nodes were made.
 class Simplifier {
  public:
-  explicit Simplifier(Graph& graph, FloatLevel level = FloatLevel::Strict)
-      : graph_(graph), level_(level) {}
+  explicit Simplifier(Graph& graph, FloatLevel level = FloatLevel::Strict);
+  Simplifier(const Simplifier&) = delete;
+  Simplifier& operator=(const Simplifier&) = delete;
 
   Node operator()(const Node& root);
 
@@ -39,7 +41,7 @@ class Simplifier {
   Graph& graph() { return graph_; }
   RangeAnalysis& ranges() { return ranges_; }
   StructuralOrder& order() { return order_; }
-  const SimplifyStats& stats() const { return stats_; }
+  SimplifyStats stats() const;
 
  private:
   // Null: no rule applies. The result may hold nodes that are not in final form.
@@ -48,13 +50,9 @@ class Simplifier {
   Node rewrite_product(const Node& node);
   Node rewrite_division(const Node& node);
   Node rewrite_compare(const Node& node);
-  Node rewrite_bool(const Node& node);
-  Node rewrite_where(const Node& node);
   Node rewrite_gated(const Node& node);
   Node rewrite_cast(const Node& node);
   Node rewrite_invalid(const Node& node);
-  Node rewrite_identities(const Node& node);
-  Node rewrite_min_max(const Node& node);
   Node rewrite_clauses(const Node& node);
 
   bool recombine(Affine& sum);
@@ -71,6 +69,8 @@ class Simplifier {
   Graph& graph_;
   FloatLevel level_;
   RangeAnalysis ranges_;
+  RuleStats rule_stats_;
+  RuleContext context_;
   StructuralOrder order_;
   SideArray<uint32_t> final_;    // id + 1 of the final form; 0: not known
   SideArray<uint32_t> forward_;  // id + 1 of the next form while under way

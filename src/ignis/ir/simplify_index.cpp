@@ -126,20 +126,9 @@ Node Simplifier::rewrite_sum(const Node& node) {
   return result;
 }
 
-// A product of non-constants keeps its constant factor outside: (x*4) * y -> (x*y) * 4.
 Node Simplifier::rewrite_product(const Node& node) {
   const Node x = node.src(0), y = node.src(1);
   if (x.is_const() || y.is_const()) return rewrite_sum(node);
-  const auto factor_of = [](const Node& n) {
-    return n.is(Op::Mul) && is_weak_const(n.src(1)) ? n.src(1).const_int() : 1;
-  };
-  int64_t factor = 0;
-  if (!mul_overflows(factor_of(x), factor_of(y), factor) &&
-      (factor_of(x) != 1 || factor_of(y) != 1)) {
-    const Node a = factor_of(x) != 1 ? x.src(0) : x, b = factor_of(y) != 1 ? y.src(0) : y;
-    return graph_.make(Op::Mul, DType::WeakInt,
-                       {graph_.make(Op::Mul, DType::WeakInt, {a, b}), weak(factor)});
-  }
   if (order_.less(y, x)) return graph_.make(Op::Mul, DType::WeakInt, {y, x});
   return Node();
 }
@@ -158,45 +147,11 @@ std::optional<int64_t> one_period(const Interval& interval, int64_t c) {
 
 Node Simplifier::rewrite_division(const Node& node) {
   const Node x = node.src(0), y = node.src(1);
+  if (!is_weak_const(y) || y.const_int() <= 0) return Node();
   const DType dtype = node.dtype();
-  if (is_float(dtype)) return Node();
   const Op op = node.op();
-  const bool is_div = op == Op::Floordiv || op == Op::Cdiv;
-  const Interval rx = interval(x), ry = interval(y);
-
-  // Rules for every integer dtype.
-  if (y.is_const_value(1)) return is_div ? x : graph_.constant(dtype, 0);
-  if (y.is_const_value(0)) return graph_.constant(dtype, 0);
-  if (x == y && !ry.contains(0)) return graph_.constant(dtype, is_div ? 1 : 0);
-  // |x| < |y|: the quotient is known. Intervals are exact for strong integers too.
-  if (rx.lo >= 0 && ry.has_low() && rx.hi < ry.lo) return is_div ? graph_.constant(dtype, 0) : x;
-  if (dtype != DType::WeakInt) return Node();
-
-  if (op == Op::Cdiv || op == Op::Cmod) {
-    if (rx.lo >= 0 && ry.lo > 0)
-      return graph_.make(is_div ? Op::Floordiv : Op::Floormod, dtype, {x, y});
-    if (!is_weak_const(y)) return Node();
-    const int64_t c = y.const_int();
-    if (c < 0 &&
-        c != Interval::kNoLow) {  // trunc(x / -c) = -trunc(x / c); the remainder ignores the sign
-      const Node positive = graph_.make(op, dtype, {x, weak(-c)});
-      return is_div ? graph_.make(Op::Neg, dtype, {positive}) : positive;
-    }
-    if (rx.hi <= 0 && rx.has_low()) {  // mirrored at 0 truncation is flooring
-      const Node mirrored = graph_.make(is_div ? Op::Floordiv : Op::Floormod, dtype,
-                                        {graph_.make(Op::Neg, dtype, {x}), y});
-      return graph_.make(Op::Neg, dtype, {mirrored});
-    }
-    return Node();
-  }
-
-  if (!is_weak_const(y)) return Node();
+  const bool is_div = op == Op::Floordiv;
   const int64_t c = y.const_int();
-  if (c == Interval::kNoLow) return Node();
-  if (c < 0) {  // x // -c = (-x) // c, x % -c = -((-x) % c)
-    const Node mirrored = graph_.make(op, dtype, {graph_.make(Op::Neg, dtype, {x}), weak(-c)});
-    return is_div ? mirrored : graph_.make(Op::Neg, dtype, {mirrored});
-  }
   Affine sum = affine(x);
   const auto subtract = [&](const Affine& from, int64_t constant) {
     Affine result = from;
@@ -205,7 +160,8 @@ Node Simplifier::rewrite_division(const Node& node) {
   };
 
   // 1. One period: the quotient is a constant.
-  if (const auto q = one_period(rx, c)) return is_div ? weak(*q) : node_of(subtract(sum, *q * c));
+  if (const auto q = one_period(interval(x), c))
+    return is_div ? weak(*q) : node_of(subtract(sum, *q * c));
 
   // 2. Remainder of inner remainders: a * (y % d) with c | a*d is a*y.
   if (!is_div) {
@@ -326,28 +282,6 @@ Node Simplifier::rewrite_division(const Node& node) {
 Node Simplifier::rewrite_compare(const Node& node) {
   const Op op = node.op();
   const Node a = node.src(0), b = node.src(1);
-  if (a.dtype() == DType::Bool && op != Op::Cmplt) {
-    // x != false -> x, x == true -> x, x == false -> !x, !!x -> x.
-    for (int i = 0; i < 2; ++i) {
-      const Node c = node.src(i), x = node.src(1 - i);
-      if (!c.is_const()) continue;
-      const bool negates = (op == Op::Cmpne) == (c.const_int() != 0);
-      if (!negates) return x;
-      if (op == Op::Cmpeq || i == 0) return logical_not(x);
-      // x != true is the canonical "not": push it into comparisons where that is exact.
-      if (x.is(Op::Cmpne) && x.src(1) == c) return x.src(0);
-      if (x.is(Op::Cmpne)) return graph_.make(Op::Cmpeq, DType::Bool, {x.src(0), x.src(1)});
-      if (x.is(Op::Cmpeq)) return graph_.make(Op::Cmpne, DType::Bool, {x.src(0), x.src(1)});
-      if (x.is(Op::Cmplt) && x.src(0).dtype() == DType::WeakInt) {
-        // !(p < q) is q < p + 1
-        const Node p = x.src(0), q = x.src(1);
-        return graph_.make(Op::Cmplt, DType::Bool,
-                           {q, graph_.make(Op::Add, DType::WeakInt, {p, weak(1)})});
-      }
-      return Node();
-    }
-    return Node();
-  }
   if (a.dtype() != DType::WeakInt || b.dtype() != DType::WeakInt || a.is_invalid() ||
       b.is_invalid())
     return Node();

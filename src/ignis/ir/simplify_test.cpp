@@ -180,5 +180,126 @@ TEST_F(SimplifyTest, RandomWeakExpressionsKeepTheirValue) {
   }
 }
 
+// The division engine alone: sums of up to three terms with every mix of signs, both kinds of division.
+TEST_F(SimplifyTest, MillionDivisionsOfSums) {
+  std::mt19937_64 rng(test_seed());
+  const auto pick = [&](int64_t lo, int64_t hi) {
+    return std::uniform_int_distribution<int64_t>(lo, hi)(rng);
+  };
+  int64_t cases = 0;
+  while (cases < 1'000'000) {
+    Graph g;
+    Simplifier simplifier(g);
+    const auto weak = [&](int64_t v) { return g.constant(DType::WeakInt, v); };
+    std::vector<Node> leaves;
+    for (int i = 0; i < 3; ++i) {
+      const int64_t lo = pick(0, 1) == 0 ? 0 : pick(-20, 20),
+                    hi = lo + (pick(0, 2) == 0 ? pick(0, 3) : pick(0, 40));
+      leaves.push_back(g.make(Op::Special, DType::WeakInt, std::span<const Node>{},
+                              Arg{{lo, hi}, "v" + std::to_string(i)}));
+    }
+    static const int64_t kFactors[] = {1, 1, 2, 3, 4, 6, 8, 12, 16, 24, -1, -2, -4, -6, 5, 7, 36};
+    const auto factor = [&] { return kFactors[pick(0, 16)]; };
+    Node sum = weak(pick(0, 1) == 0 ? 0 : pick(-50, 50));
+    for (const Node& leaf : leaves) {
+      Node term = leaf;
+      if (pick(0, 3) == 0)
+        term = g.alu(pick(0, 1) == 0 ? Op::Floormod : Op::Floordiv, {leaf, weak(pick(1, 12))});
+      if (pick(0, 5) != 0) sum = g.alu(Op::Add, {sum, g.alu(Op::Mul, {term, weak(factor())})});
+    }
+    const int64_t c = factor() * pick(1, 4);
+    for (const Op op : {Op::Floordiv, Op::Floormod, Op::Cdiv, Op::Cmod}) {
+      const Node root = g.alu(op, {sum, weak(c)});
+      const Node result = simplifier(root);
+      for (int i = 0; i < 25; ++i, ++cases) {
+        std::unordered_map<Node, int64_t> at;
+        for (const Node& leaf : leaves) at[leaf] = pick(leaf.arg().ints[0], leaf.arg().ints[1]);
+        ASSERT_EQ(IntEvaluator(at)(root), IntEvaluator(at)(result)) << root << " became " << result;
+      }
+    }
+    ASSERT_EQ(simplifier.stats().cycles, 0);
+  }
+}
+
+// The same expression, made in another order among other nodes, becomes the same text and key.
+TEST_F(SimplifyTest, ResultDoesNotDependOnTheOrderOfCreation) {
+  std::mt19937_64 rng(test_seed());
+  const auto pick = [&](int64_t lo, int64_t hi) {
+    return std::uniform_int_distribution<int64_t>(lo, hi)(rng);
+  };
+  for (int round = 0; round < 300; ++round) {
+    Graph first;
+    std::vector<Node> pool;
+    for (int i = 0; i < 4; ++i) pool.push_back(first.range(pick(2, 30), i, AxisKind::Loop));
+    for (int i = 0; i < 4; ++i) pool.push_back(first.constant(DType::WeakInt, pick(1, 12)));
+    static const Op kOps[] = {Op::Add,      Op::Mul, Op::Sub, Op::Floordiv,
+                              Op::Floormod, Op::Max, Op::Min};
+    for (int i = 0; i < 14; ++i) {
+      const auto any_node = [&] {
+        return pool[static_cast<size_t>(pick(0, static_cast<int64_t>(pool.size()) - 1))];
+      };
+      const Op o = kOps[pick(0, 6)];
+      const bool divides = o == Op::Floordiv || o == Op::Floormod;
+      pool.push_back(first.alu(
+          o, {any_node(), divides ? first.constant(DType::WeakInt, pick(1, 9)) : any_node()}));
+    }
+    const Node root = pool.back();
+    Graph second;
+    // Junk, then the nodes in another topological order: users as late as possible, sources in random order.
+    const std::vector<Node> order = toposort(root);
+    std::vector<Node> waiting = order;
+    std::unordered_map<uint32_t, Node> copy;
+    while (!waiting.empty()) {
+      second.constant(DType::WeakInt, pick(-1000, 1000));
+      second.range(pick(1, 100), pick(0, 9), AxisKind::Reduce);
+      const auto at = static_cast<size_t>(pick(0, static_cast<int64_t>(waiting.size()) - 1));
+      const Node n = waiting[at];
+      std::vector<Node> sources;
+      for (int i = 0; i < n.source_count(); ++i) {
+        if (copy.contains(n.src(i).id())) sources.push_back(copy.at(n.src(i).id()));
+      }
+      if (static_cast<int>(sources.size()) != n.source_count()) continue;
+      copy[n.id()] = second.make(n.op(), n.dtype(), sources, n.arg());
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    const Node a = simplify(first, root), b = simplify(second, copy.at(root.id()));
+    ASSERT_EQ(print_expr(a), print_expr(b)) << "round " << round;
+    ASSERT_EQ(content_key(a), content_key(b));
+  }
+}
+
+TEST_F(SimplifyTest, KernelStructureStays) {
+  const Node p = graph.param(DType::Float32, {0, "x", {64}, {}}),
+             out = graph.param(DType::Float32, {1, "y", {4}, {}});
+  const Node i = r(4, 0), j = graph.range(16, 1, AxisKind::Reduce);
+  const auto index = [&](Node param, Node at) {
+    return graph.make(Op::Index, DType::Float32, {param, at});
+  };
+  const auto kernel = [&](Node at) {
+    const Node load = graph.make(Op::Load, DType::Float32, {index(p, at)});
+    const Node one = graph.constant_float(DType::Float32, 1);
+    const Node sum =
+        graph.make(Op::Reduce, DType::Float32, {load, j}, Arg{{static_cast<int64_t>(Op::Add)}, {}});
+    const Node store =
+        graph.make(Op::Store, DType::Void, {index(out, i), at == Node() ? one : sum});
+    return graph.make(Op::Sink, DType::Void, {store}, Arg{{}, "k"});
+  };
+  const Node flat = add(mul(i, 16), j);
+  EXPECT_EQ(simple(kernel(add(mul(div(flat, 16), 16), mod(flat, 16)))), kernel(flat));
+}
+
+TEST_F(SimplifyTest, FloatsKeepTheirBitsUnlessFast) {
+  const Node x = graph.make(Op::Special, DType::Float32, std::span<const Node>{}, Arg{{}, "x"});
+  const auto c = [&](double v) { return graph.constant_float(DType::Float32, v); };
+  const Node zero_sum = add(x, c(0.0));
+  EXPECT_EQ(simplify(graph, zero_sum), zero_sum);
+  EXPECT_EQ(simplify(graph, zero_sum, nullptr, FloatLevel::Finite), zero_sum);
+  EXPECT_EQ(simplify(graph, zero_sum, nullptr, FloatLevel::Fast), x);
+  EXPECT_EQ(simplify(graph, add(x, c(-0.0))), x);
+  const Node product = op(Op::Mul, x, c(0.0));
+  EXPECT_EQ(simplify(graph, product, nullptr, FloatLevel::Finite), product);
+  EXPECT_EQ(simplify(graph, product, nullptr, FloatLevel::Fast), c(0.0));
+}
+
 }  // namespace
 }  // namespace ignis::ir
