@@ -1,6 +1,8 @@
 #include "ignis/codegen/render/llvm.h"
 
 #include "ignis/base/check.h"
+#include "ignis/codegen/render/linear.h"
+#include "ignis/codegen/render/llvm_address.h"
 #include "ignis/codegen/render/llvm_ops.h"
 #include "ignis/codegen/render/semantics.h"
 
@@ -22,12 +24,6 @@ using llvm::Value;
 
 namespace {
 
-/// An int64 value as rest + offset (mod 2^64), so that accesses at constant distances share one base address.
-struct SplitOffset {
-  Value* rest = nullptr;  ///< null: 0
-  int64_t offset = 0;
-};
-
 /// One buffer of the kernel: its base address and the metadata every access to it carries.
 struct BufferInfo {
   Value* base = nullptr;
@@ -35,20 +31,6 @@ struct BufferInfo {
   llvm::MDNode* alias_scope = nullptr;
   llvm::MDNode* no_alias = nullptr;
 };
-
-struct OpenLoop {
-  Node range;
-  llvm::PHINode* counter = nullptr;  ///< null: at most one iteration
-  Value* end = nullptr;
-  BasicBlock* exit = nullptr;  ///< null: exactly one iteration
-};
-
-int64_t wrapping_mul(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-int64_t wrapping_add(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
 
 class Renderer {
  public:
@@ -58,13 +40,15 @@ class Renderer {
         context_(context),
         module_(std::make_unique<llvm::Module>(program.name, context)),
         b_(context),
-        entry_builder_(context) {}
+        entry_builder_(context),
+        used_(find_used_values(program)),
+        addresses_(b_, scopes_) {}
 
   std::unique_ptr<llvm::Module> render() {
     open_function();
     for (size_t at = 0; at < program_.list.size(); ++at) render_node(at);
     if (gated_exit_ != nullptr) leave_gated();
-    IGNIS_CHECK(loops_.empty()) << program_.name << ": open loop at the end";
+    IGNIS_CHECK(scopes_.size() == 1) << program_.name << ": open loop at the end";
     b_.CreateRetVoid();
     entry_builder_.CreateBr(first_block_);
     return std::move(module_);
@@ -139,6 +123,7 @@ class Renderer {
 
   void render_node(size_t at) {
     const Node& n = program_.list[at];
+    if (LinearForms::is_sum(n) && !used_[n.id()]) return;  // a part of addresses
     if (gated_exit_ != nullptr && !continues_gate(n)) leave_gated();
     switch (n.op()) {
       case Op::Const: set(n, constant_value(context_, n)); break;
@@ -156,10 +141,12 @@ class Renderer {
       case Op::Shuffle: set(n, shuffle(n)); break;
       default: set(n, elementwise(n)); break;
     }
-    note_offset(n);
   }
 
-  void set(const Node& n, Value* value) { values_[n.id()] = value; }
+  void set(const Node& n, Value* value) {
+    values_[n.id()] = value;
+    if (n.dtype() == DType::Int64 && n.lanes() == 1) addresses_.define(n, value);
+  }
   Value* value(const Node& n) {
     const auto found = values_.find(n.id());
     IGNIS_CHECK(found != values_.end())
@@ -176,55 +163,48 @@ class Renderer {
   // ---- loops -------------------------------------------------------------------------------------------------
 
   void open_loop(const Node& range) {
-    OpenLoop loop;
-    loop.range = range;
     llvm::Type* const i64 = llvm::Type::getInt64Ty(context_);
+    OpenScope scope;
+    scope.range = range;
     if (range.range_extent() == 1) {
-      set(range, llvm::ConstantInt::get(i64, 0));
-      loops_.push_back(loop);
-      return;
+      scopes_.push_back(std::move(scope));
+      return set(range, llvm::ConstantInt::get(i64, 0));
     }
-    if (is_branch(range)) {
-      BasicBlock* const then = BasicBlock::Create(context_, "then", function_);
-      loop.exit = BasicBlock::Create(context_, "done", function_);
-      b_.CreateCondBr(value(range.src(0).src(0)), then, loop.exit);
-      b_.SetInsertPoint(then);
-      set(range, llvm::ConstantInt::get(i64, 0));
-      loops_.push_back(loop);
-      return;
-    }
-    loop.end = value(range.src(0));
+    const bool branch = is_branch(range), runs = range.range_extent() > 0;
     BasicBlock* const before = b_.GetInsertBlock();
-    BasicBlock* const body = BasicBlock::Create(context_, "loop", function_);
-    loop.exit = BasicBlock::Create(context_, "done", function_);
-    if (range.range_extent() > 0) {
-      b_.CreateBr(body);
+    BasicBlock* const body = BasicBlock::Create(context_, branch ? "then" : "loop", function_);
+    scope.exit = BasicBlock::Create(context_, "done", function_);
+    if (branch) {
+      scope.entrance = b_.CreateCondBr(value(range.src(0).src(0)), body, scope.exit);
     } else {
-      Value* const runs = b_.CreateICmpSGT(loop.end, llvm::ConstantInt::get(i64, 0));
-      b_.CreateCondBr(runs, body, loop.exit);
+      scope.end = value(range.src(0));
+      Value* const positive = b_.CreateICmpSGT(scope.end, llvm::ConstantInt::get(i64, 0));
+      scope.entrance = runs ? b_.CreateBr(body) : b_.CreateCondBr(positive, body, scope.exit);
     }
     b_.SetInsertPoint(body);
-    loop.counter = b_.CreatePHI(i64, 2, "i");
-    loop.counter->addIncoming(llvm::ConstantInt::get(i64, 0), before);
-    set(range, loop.counter);
-    loops_.push_back(loop);
+    if (!branch) {
+      scope.counter = b_.CreatePHI(i64, 2, "i");
+      scope.counter->addIncoming(llvm::ConstantInt::get(i64, 0), before);
+    }
+    scopes_.push_back(std::move(scope));
+    set(range,
+        branch ? llvm::ConstantInt::get(i64, 0) : static_cast<Value*>(scopes_.back().counter));
   }
 
   void close_loop() {
-    const OpenLoop loop = loops_.back();
-    loops_.pop_back();
-    if (loop.exit == nullptr) return;
-    if (loop.counter == nullptr) {
-      b_.CreateBr(loop.exit);
-      loop.exit->moveAfter(b_.GetInsertBlock());
-      b_.SetInsertPoint(loop.exit);
-      return;
+    const OpenScope scope = std::move(scopes_.back());
+    scopes_.pop_back();
+    if (scope.exit == nullptr) return;
+    if (scope.counter == nullptr) {
+      b_.CreateBr(scope.exit);
+    } else {
+      addresses_.step_cursors(scope);
+      Value* const next = b_.CreateAdd(scope.counter, b_.getInt64(1), "next", true, true);
+      scope.counter->addIncoming(next, b_.GetInsertBlock());
+      b_.CreateCondBr(b_.CreateICmpSLT(next, scope.end), scope.counter->getParent(), scope.exit);
     }
-    Value* const next = b_.CreateAdd(loop.counter, b_.getInt64(1), "next", true, true);
-    loop.counter->addIncoming(next, b_.GetInsertBlock());
-    b_.CreateCondBr(b_.CreateICmpSLT(next, loop.end), loop.counter->getParent(), loop.exit);
-    loop.exit->moveAfter(b_.GetInsertBlock());
-    b_.SetInsertPoint(loop.exit);
+    scope.exit->moveAfter(b_.GetInsertBlock());
+    b_.SetInsertPoint(scope.exit);
   }
 
   // ---- registers ---------------------------------------------------------------------------------------------
@@ -277,47 +257,12 @@ class Renderer {
 
   // ---- memory ------------------------------------------------------------------------------------------------
 
-  /// Keeps the split of int64 scalars that offsets are made of, beside their plain value.
-  void note_offset(const Node& n) {
-    if (n.dtype() != DType::Int64 || n.lanes() != 1) return;
-    SplitOffset s;
-    if (n.is(Op::Const)) {
-      s.offset = n.const_int();
-    } else if (n.is(Op::Add)) {
-      const SplitOffset x = split(n.src(0)), y = split(n.src(1));
-      if (x.offset == 0 && y.offset == 0) return;
-      s.offset = wrapping_add(x.offset, y.offset);
-      s.rest = x.rest == nullptr   ? y.rest
-               : y.rest == nullptr ? x.rest
-                                   : b_.CreateAdd(x.rest, y.rest);
-    } else if (n.is(Op::Mul) && (n.src(0).is_const() || n.src(1).is_const())) {
-      const bool first = n.src(0).is_const();
-      const int64_t factor = n.src(first ? 0 : 1).const_int();
-      const SplitOffset x = split(n.src(first ? 1 : 0));
-      if (x.offset == 0) return;
-      s.offset = wrapping_mul(x.offset, factor);
-      s.rest = x.rest == nullptr ? nullptr
-                                 : b_.CreateMul(x.rest, b_.getInt64(static_cast<uint64_t>(factor)));
-    } else {
-      offsets_.erase(n.id());
-      return;
-    }
-    offsets_[n.id()] = s;
-  }
-  SplitOffset split(const Node& n) {
-    const auto found = offsets_.find(n.id());
-    return found == offsets_.end() ? SplitOffset{value(n), 0} : found->second;
-  }
-
   BufferInfo& buffer_of(const Node& index) { return buffers_.at(index.src(0).id_arg()); }
 
   Value* address(const Node& index) {
-    llvm::Type* const element = memory_type(context_, index.src(0).dtype(), 1);
-    const SplitOffset s = split(index.src(1));
-    Value* at = buffer_of(index).base;
-    if (s.rest != nullptr) at = b_.CreateGEP(element, at, s.rest);
-    if (s.offset != 0) at = b_.CreateGEP(element, at, b_.getInt64(static_cast<uint64_t>(s.offset)));
-    return at;
+    return addresses_.address(index.src(0).id_arg(), buffer_of(index).base,
+                              size_bytes(index.src(0).dtype()), index.src(1),
+                              gated_exit_ != nullptr);
   }
 
   template <typename Access>
@@ -442,8 +387,9 @@ class Renderer {
   BasicBlock* first_block_ = nullptr;
   std::map<int64_t, BufferInfo> buffers_;  // by slot
   llvm::DenseMap<uint32_t, Value*> values_;
-  llvm::DenseMap<uint32_t, SplitOffset> offsets_;
-  std::vector<OpenLoop> loops_;
+  std::vector<bool> used_;            // find_used_values
+  std::vector<OpenScope> scopes_{1};  // the first one is the function's body
+  AddressBuilder addresses_;
   llvm::GlobalVariable* zeros_ = nullptr;
   Node gate_;
   BasicBlock* gated_exit_ = nullptr;
