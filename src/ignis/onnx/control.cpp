@@ -1,4 +1,5 @@
 #include "ignis/onnx/graph_importer.h"
+#include "ignis/onnx/ops_common.h"
 
 #include <algorithm>
 #include <optional>
@@ -34,6 +35,13 @@ std::vector<int64_t> ints_attribute(const NodeProto& node, const Environment& en
   const AttributeProto* a = find_attribute(node, env.attributes, name);
   if (a == nullptr || a->type != AttributeType::Ints) return std::vector<int64_t>(count, 0);
   return a->ints;
+}
+
+/// tensor::stack for any number of parts.
+Tensor stack_all(std::vector<Tensor> parts, int64_t axis) {
+  const int64_t position = tensor::normalize_axis("stack", axis, parts[0].rank() + 1);
+  for (Tensor& part : parts) part = tensor::unsqueeze(part, {position});
+  return concat_all(std::move(parts), position);
 }
 
 /// The value a scan output has when no iteration ran: its declared shape with 0 in front.
@@ -154,7 +162,7 @@ Result<std::vector<Tensor>> GraphImporter::run_loop(const NodeProto& node, const
                        empty_scan_output(state_, body->outputs[1 + carried_count + k]));
       outputs.push_back(std::move(empty));
     } else {
-      outputs.push_back(tensor::stack(scanned[k], 0));
+      outputs.push_back(stack_all(scanned[k], 0));
     }
   }
   return outputs;
@@ -225,7 +233,7 @@ Result<std::vector<Tensor>> GraphImporter::run_scan(const NodeProto& node, const
       continue;
     }
     if (out_directions[k] == 1) std::reverse(parts.begin(), parts.end());
-    outputs.push_back(tensor::stack(parts, out_axes[k]));
+    outputs.push_back(stack_all(parts, out_axes[k]));
   }
   return outputs;
 }
@@ -255,7 +263,7 @@ Result<std::vector<Tensor>> GraphImporter::run_scan_batch(const NodeProto& node,
     for (size_t k = 0; k < made.size(); ++k) per_output[k].push_back(made[k]);
   }
   std::vector<Tensor> outputs;
-  for (const std::vector<Tensor>& parts : per_output) outputs.push_back(tensor::stack(parts, 0));
+  for (const std::vector<Tensor>& parts : per_output) outputs.push_back(stack_all(parts, 0));
   return outputs;
 }
 

@@ -147,6 +147,7 @@ Result<FileBytes> ExternalFiles::map(const std::string& location) {
   if (::fstat(file.descriptor(), &opened) != 0) return cannot_open(location);
   IGNIS_TRY(check_plain_file(opened, location));
   IGNIS_TRY_ASSIGN(FileBytes bytes, map_open_file(file, location, max_file_bytes_));
+  mapped_bytes_ += static_cast<int64_t>(bytes.bytes.size());
   return mapped_.emplace(location, std::move(bytes)).first->second;
 }
 

@@ -28,6 +28,8 @@ class ExternalFiles {
   /// Errors: InvalidArgument whose reason is one of NoFolder, BadLocation, AbsolutePath, ParentPath, SymbolicLink,
   /// HardLink, NotRegular, OutOfRange, BadKey; NotFound when there is no such file.
   Result<FileBytes> read(const TensorProto& tensor, int64_t size_bytes);
+  /// Bytes of all files opened so far.
+  int64_t mapped_bytes() const { return mapped_bytes_; }
 
  private:
   Result<FileBytes> map(const std::string& location);
@@ -36,6 +38,7 @@ class ExternalFiles {
   std::string folder_;
   int64_t max_file_bytes_ = 0;
   std::map<std::string, FileBytes> mapped_;
+  int64_t mapped_bytes_ = 0;
 };
 
 }  // namespace ignis::onnx

@@ -32,11 +32,14 @@ bool is_control_op(std::string_view domain, std::string_view name, int64_t opset
   return name == "If" || name == "Loop" || (name == "Scan" && opset >= 8);
 }
 
-const FunctionProto* find_function(const ModelProto& model, const NodeProto& node) {
-  for (const FunctionProto& f : model.functions) {
-    if (f.name == node.op_type && plain_domain(f.domain) == plain_domain(node.domain)) return &f;
-  }
-  return nullptr;
+FunctionIndex::FunctionIndex(const ModelProto& model) {
+  for (const FunctionProto& f : model.functions)
+    by_name_.emplace(std::pair(plain_domain(f.domain), f.name), &f);
+}
+
+const FunctionProto* FunctionIndex::find(const NodeProto& node) const {
+  const auto found = by_name_.find({plain_domain(node.domain), node.op_type});
+  return found == by_name_.end() ? nullptr : found->second;
 }
 
 std::string describe(const NodeProto& node) {
@@ -48,7 +51,7 @@ std::string describe(const NodeProto& node) {
 
 GraphImporter::GraphImporter(ImportState& state, const ModelProto& model,
                              std::vector<Layer>& layers)
-    : state_(state), model_(model), layers_(layers) {}
+    : state_(state), functions_(model), layers_(layers) {}
 
 Result<Tensor> GraphImporter::read_output(std::string_view name, const Scope& scope) const {
   const Tensor* value = scope.find(name);
@@ -126,7 +129,7 @@ Result<std::vector<Tensor>> GraphImporter::translate(const NodeProto& node, cons
                      : run_scan(node, inputs, scope, env);
   }
   if (find_op(node.domain, node.op_type, opset) != nullptr) return call_operator(node, inputs, env);
-  if (const FunctionProto* function = find_function(model_, node))
+  if (const FunctionProto* function = functions_.find(node))
     return call_function(*function, node, inputs, env);
   return Error(ErrorCode::Unsupported, "Operator " + quoted(node.op_type) + " is not supported.",
                "MissingOperators");
@@ -170,10 +173,10 @@ Result<std::vector<Tensor>> GraphImporter::call_function(const FunctionProto& fu
   Environment inner = make_environment(function.opsets);
   inner.depth = env.depth + 1;
   inner.prefix = env.prefix + std::string(node.name) + "/";
-  for (const AttributeProto& a : function.attribute_defaults) inner.attributes.emplace(a.name, a);
+  for (const AttributeProto& a : function.attribute_defaults) inner.attributes.emplace(a.name, &a);
   for (const AttributeProto& a : node.attributes) {
     if (const AttributeProto* given = find_attribute(node, env.attributes, a.name)) {
-      inner.attributes.insert_or_assign(a.name, *given);
+      inner.attributes.insert_or_assign(a.name, given);
     }
   }
 

@@ -49,6 +49,17 @@ struct Environment {
 };
 Environment make_environment(const std::vector<OpsetId>& opsets);
 
+/// The model's own functions by domain and name.
+class FunctionIndex {
+ public:
+  explicit FunctionIndex(const ModelProto& model);
+  /// The function a node calls, or null.
+  const FunctionProto* find(const NodeProto& node) const;
+
+ private:
+  std::map<std::pair<std::string_view, std::string_view>, const FunctionProto*> by_name_;
+};
+
 using Values = std::vector<std::optional<Tensor>>;
 
 /// Walks graphs in topological order and translates each node that an output needs.
@@ -87,15 +98,13 @@ class GraphImporter {
                                        int64_t iteration);
 
   ImportState& state_;
-  const ModelProto& model_;
+  FunctionIndex functions_;
   std::vector<Layer>& layers_;
   PlanCache plans_;
 };
 
 /// True for the operators of the default domain that hold graphs and are translated here, not through the table.
 bool is_control_op(std::string_view domain, std::string_view name, int64_t opset);
-/// The model's own function a node calls, or null.
-const FunctionProto* find_function(const ModelProto& model, const NodeProto& node);
 /// "node 'conv1' (Conv)".
 std::string describe(const NodeProto& node);
 

@@ -37,7 +37,7 @@ Result<Model> import_parsed(const ModelProto& proto, const FileBytes& file, Exte
   IGNIS_TRY(check_support(proto));
   Model model;
   model.info = describe_model(proto, file.bytes);
-  ImportState state(options, file.owner, std::move(external));
+  ImportState state(options, file, std::move(external));
   model.graph = state.graph();
   Scope scope;
   IGNIS_TRY(bind_inputs(proto, options, state, scope, model));

@@ -19,6 +19,9 @@ constexpr int64_t kSmallWork = 16 * kSmallElements;
 /// Elements that all folding of one import may compute, in units of max_fold_elements.
 constexpr int64_t kFoldBudgetFactor = 16;
 
+/// Bytes of constants that a model may make beyond those of its files: folded values, ranges, tables.
+constexpr int64_t kMostMadeBytes = int64_t{2} << 30;
+
 Error limit_error(std::string message) {
   return Error(ErrorCode::InvalidArgument, std::move(message), "LimitExceeded");
 }
@@ -87,9 +90,11 @@ Result<TensorContents> read_tensor(const TensorProto& proto,
   // Bounded by max_elements when the message was read, so the product fits.
   const int64_t count = element_count(proto.dims);
   const int64_t bytes = count * size_bytes(*dtype);
+  std::shared_ptr<const void> view_owner = file_owner;
   if (proto.is_external) {
     IGNIS_TRY_ASSIGN(const FileBytes file, external.read(proto, bytes));
     contents.data = view_or_copy(file.bytes, file.owner, size_bytes(*dtype));
+    view_owner = file.owner;
   } else if (proto.has_raw_data) {
     if (static_cast<int64_t>(proto.raw_data.size()) != bytes) {
       return Error(ErrorCode::InvalidArgument,
@@ -104,22 +109,23 @@ Result<TensorContents> read_tensor(const TensorProto& proto,
                      decode_typed_data(proto, count, size_bytes(*dtype)));
     contents.data = own(std::move(decoded));
   }
+  contents.is_view = contents.data.owner != nullptr && contents.data.owner == view_owner;
   if (*dtype == DType::Bool) contents.data = normalise_bools(contents.data);
   return contents;
 }
 
-ImportState::ImportState(const ImportOptions& options, std::shared_ptr<const void> file_owner,
-                         ExternalFiles external)
+ImportState::ImportState(const ImportOptions& options, FileBytes file, ExternalFiles external)
     : options_(options),
-      file_owner_(std::move(file_owner)),
+      file_(std::move(file)),
       external_(std::move(external)),
       graph_(std::make_shared<ir::Graph>()) {}
 
 Result<Tensor> ImportState::constant(const TensorProto& proto) {
   if (const auto found = constants_.find(&proto); found != constants_.end()) return found->second;
-  auto contents = read_tensor(proto, file_owner_, external_);
+  auto contents = read_tensor(proto, file_.owner, external_);
   if (!contents) return std::move(contents).error().with_context("tensor " + quoted(proto.name));
   const TensorContents& c = *contents;
+  if (c.is_view) mapped_bytes_ += c.data.size_bytes;
   const Tensor made = element_count(c.shape) == 1
                           ? constant(to_host(c.data, c.dtype, c.shape))
                           : Tensor::from_data(graph_, c.data, c.dtype, c.shape);
@@ -129,9 +135,9 @@ Result<Tensor> ImportState::constant(const TensorProto& proto) {
 Result<Tensor> ImportState::constant(const SparseTensorProto& proto) {
   if (const auto found = constants_.find(&proto); found != constants_.end()) return found->second;
   const std::string where = "sparse tensor " + quoted(proto.values.name);
-  auto values = read_tensor(proto.values, file_owner_, external_);
+  auto values = read_tensor(proto.values, file_.owner, external_);
   if (!values) return std::move(values).error().with_context(where);
-  auto indices = read_tensor(proto.indices, file_owner_, external_);
+  auto indices = read_tensor(proto.indices, file_.owner, external_);
   if (!indices) return std::move(indices).error().with_context(where);
   const int64_t stored = element_count(values->shape);
   const int64_t count = element_count(proto.dims);
@@ -229,7 +235,9 @@ Result<HostTensor> ImportState::fold(const ir::Node& node, const std::string& wh
   if (node.is(ir::Op::Buffer)) {
     const ir::BufferData data = graph_->buffer_data(node);
     if (data.bytes != nullptr) {
-      if (count > limits().max_fold_elements) {
+      folded_elements_ += count;
+      if (count > limits().max_fold_elements ||
+          folded_elements_ > kFoldBudgetFactor * limits().max_fold_elements) {
         return limit_error("The value of " + what + " has " + std::to_string(count) +
                            " elements, too many to be read at import.");
       }
@@ -276,10 +284,21 @@ Tensor ImportState::fold_small(const Tensor& tensor) {
 }
 
 Status ImportState::count_work() {
-  if (++work_ > limits().max_total_nodes ||
-      static_cast<int64_t>(graph_->size()) > limits().max_total_nodes) {
+  const size_t size = graph_->size();
+  if (++work_ > limits().max_total_nodes || static_cast<int64_t>(size) > limits().max_total_nodes) {
     return limit_error("The model unfolds to more than " +
                        std::to_string(limits().max_total_nodes) + " nodes.");
+  }
+  for (; nodes_counted_ < size; ++nodes_counted_) {
+    const ir::Node node(graph_.get(), static_cast<uint32_t>(nodes_counted_));
+    if (node.is(ir::Op::Buffer))
+      made_bytes_ += element_count(node.shape()) * size_bytes(node.dtype());
+  }
+  // A constant of a file takes at most eight bytes for one of the file (an int64 written as a varint).
+  const int64_t files_bytes = static_cast<int64_t>(file_.bytes.size()) + external_.mapped_bytes();
+  if (made_bytes_ - mapped_bytes_ > kMostMadeBytes + 8 * files_bytes) {
+    return limit_error("The model makes constants of more than " +
+                       std::to_string(made_bytes_ - mapped_bytes_) + " bytes.");
   }
   return Status::ok();
 }

@@ -4,6 +4,7 @@
 #include "ignis/onnx/external.h"
 #include "ignis/onnx/import.h"
 #include "ignis/onnx/model.h"
+#include "ignis/onnx/wire.h"
 #include "ignis/tensor/tensor.h"
 
 #include <memory>
@@ -21,8 +22,7 @@ namespace ignis::onnx {
 /// Invariant: a node is folded at most once, and everything here is bounded by the limits, work included.
 class ImportState {
  public:
-  ImportState(const ImportOptions& options, std::shared_ptr<const void> file_owner,
-              ExternalFiles external);
+  ImportState(const ImportOptions& options, FileBytes file, ExternalFiles external);
 
   const std::shared_ptr<ir::Graph>& graph() const { return graph_; }
   const Limits& limits() const { return options_.limits; }
@@ -44,13 +44,14 @@ class ImportState {
   /// tensor itself when it is not small, not constant, or cannot be folded.
   tensor::Tensor fold_small(const tensor::Tensor& tensor);
 
-  /// Counts one translated node or loop iteration. Errors: InvalidArgument (LimitExceeded) when the model asks for more
-  /// work than max_total_nodes, however small its file.
+  /// Counts one translated node or loop iteration, and the bytes of constants made since the last one. Errors:
+  /// InvalidArgument (LimitExceeded) when the model asks for more work than max_total_nodes, or for constants far
+  /// larger than its files, however small it is.
   Status count_work();
 
  private:
   const ImportOptions& options_;
-  std::shared_ptr<const void> file_owner_;
+  FileBytes file_;
   ExternalFiles external_;
   std::shared_ptr<ir::Graph> graph_;
   std::unordered_map<const void*, tensor::Tensor>
@@ -59,6 +60,9 @@ class ImportState {
   std::unordered_map<uint32_t, HostTensor> folded_;  // by node id
   int64_t folded_elements_ = 0;
   int64_t work_ = 0;
+  size_t nodes_counted_ = 0;
+  int64_t made_bytes_ = 0;    // of all constants of the graph …
+  int64_t mapped_bytes_ = 0;  // … of which these are only views of a file
 };
 
 /// Bytes and type of a TensorProto, checked against its dims.
@@ -66,6 +70,7 @@ struct TensorContents {
   DType dtype = DType::Float32;
   Shape shape;
   ir::BufferData data;
+  bool is_view = false;  ///< `data` lies in a mapped file
 };
 Result<TensorContents> read_tensor(const TensorProto& proto,
                                    const std::shared_ptr<const void>& file_owner,

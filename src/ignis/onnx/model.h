@@ -123,7 +123,7 @@ struct NodeProto {
 };
 
 /// The attributes with which a function was called.
-using AttributeMap = std::map<std::string_view, AttributeProto>;
+using AttributeMap = std::map<std::string_view, const AttributeProto*>;
 
 /// A node's attribute, or null. Inside a function an attribute may stand for one of the caller's; when the caller
 /// gave none it is absent.
@@ -133,7 +133,7 @@ inline const AttributeProto* find_attribute(const NodeProto& node, const Attribu
     if (a.name != name) continue;
     if (a.ref_name.empty()) return &a;
     const auto given = of_caller.find(a.ref_name);
-    return given == of_caller.end() ? nullptr : &given->second;
+    return given == of_caller.end() ? nullptr : given->second;
   }
   return nullptr;
 }

@@ -51,6 +51,9 @@ inline void require_size(const OpContext& ctx, const Shape& shape) {
   }
 }
 
+/// Joins any number of parts; a node of the graph has room for fewer than 2^16 sources.
+Tensor concat_all(std::vector<Tensor> parts, int64_t axis);
+
 /// Strides, dilations and both pads of a convolution or pooling over `spatial_extents`, with auto_pad resolved.
 struct WindowAttributes {
   std::vector<int64_t> kernel, strides, dilations, pads_lo, pads_hi;

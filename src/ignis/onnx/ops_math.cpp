@@ -111,18 +111,19 @@ OpOutputs where(const OpContext& ctx) {
 struct Overflow {
   double threshold;            ///< the midpoint beyond the largest finite value
   bool is_tie_included;        ///< the midpoint itself rounds away from it
-  uint8_t positive, negative;  ///< codes: Inf where the format has one, else NaN
+  uint8_t positive, negative;  ///< codes of NaN
 };
 
 Overflow overflow_of(DType to) {
   switch (to) {
     case DType::Fp8E4M3: return {464, false, 0x7F, 0xFF};
-    case DType::Fp8E5M2: return {61440, true, 0x7C, 0xFC};
     case DType::Fp8E4M3Fnuz: return {248, true, 0x80, 0x80};
     default: return {61440, true, 0x80, 0x80};  // Fp8E5M2Fnuz
   }
 }
 
+/// For the formats without infinities. One that has them would need an Inf that every later operation keeps, but a
+/// store to an fp8 format saturates.
 Tensor cast_non_saturating(const OpContext& ctx, const Tensor& x, DType to) {
   const Overflow o = overflow_of(to);
   const Tensor wide = x.dtype() == DType::Float64 ? x : tensor::cast(x, DType::Float32);
@@ -135,19 +136,21 @@ Tensor cast_non_saturating(const OpContext& ctx, const Tensor& x, DType to) {
   return tensor::where(beyond(wide, o.threshold), code(o.positive), low);
 }
 
-Tensor cast_to(const OpContext& ctx, DType to) {
+OpOutputs cast_to(const OpContext& ctx, DType to) {
   const Tensor& x = ctx.input(0);
-  if (is_fp8(to) && ctx.attr_int("saturate", 1) == 0 && x.dtype() != to)
-    return cast_non_saturating(ctx, x, to);
-  return tensor::cast(x, to);
+  const bool is_saturating = !is_fp8(to) || ctx.attr_int("saturate", 1) != 0 || x.dtype() == to;
+  if (is_saturating) return one(tensor::cast(x, to));
+  if (to == DType::Fp8E5M2)
+    return ctx.unsupported("A cast to FLOAT8E5M2 with saturate=0 is not supported.");
+  return one(cast_non_saturating(ctx, x, to));
 }
 
 OpOutputs cast(const OpContext& ctx) {
   if (!ctx.has_attr("to")) return ctx.error("Attribute 'to' is missing.");
-  return one(cast_to(ctx, ctx.attr_dtype("to", DType::Float32)));
+  return cast_to(ctx, ctx.attr_dtype("to", DType::Float32));
 }
 
-OpOutputs cast_like(const OpContext& ctx) { return one(cast_to(ctx, ctx.input(1).dtype())); }
+OpOutputs cast_like(const OpContext& ctx) { return cast_to(ctx, ctx.input(1).dtype()); }
 
 OpOutputs identity(const OpContext& ctx) { return one(ctx.input(0)); }
 

@@ -88,7 +88,7 @@ OpOutputs concat(const OpContext& ctx) {
   require_same_dtype(ctx);
   const std::vector<Tensor> parts = ctx.inputs();
   if (ctx.opset() >= 4 && !ctx.has_attr("axis")) return ctx.error("Attribute 'axis' is missing.");
-  return one(tensor::concat(parts, ctx.axis(ctx.attr_int("axis", 1), parts[0].rank())));
+  return one(concat_all(parts, ctx.axis(ctx.attr_int("axis", 1), parts[0].rank())));
 }
 
 OpOutputs split(const OpContext& ctx) {
@@ -369,6 +369,19 @@ constexpr OpEntry kShapeOps[] = {
 // clang-format on
 
 }  // namespace
+
+Tensor concat_all(std::vector<Tensor> parts, int64_t axis) {
+  constexpr size_t kGroup = 4096;
+  while (parts.size() > kGroup) {
+    std::vector<Tensor> joined;
+    for (size_t i = 0; i < parts.size(); i += kGroup) {
+      const size_t count = std::min(kGroup, parts.size() - i);
+      joined.push_back(tensor::concat(std::span(parts).subspan(i, count), axis));
+    }
+    parts = std::move(joined);
+  }
+  return tensor::concat(parts, axis);
+}
 
 std::span<const OpEntry> shape_ops() { return kShapeOps; }
 

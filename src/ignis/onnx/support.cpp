@@ -27,11 +27,15 @@ struct Survey {
 /// Visits every node once: nested graphs, and the functions that are called.
 class Surveyor {
  public:
-  explicit Surveyor(const ModelProto& model) : model_(model) {}
+  explicit Surveyor(const ModelProto& model) : model_(model), functions_(model) {}
 
   Survey run() {
     for (const ValueInfoProto& v : model_.graph.outputs) look_at_type(v, "output");
     visit_graph(model_.graph, make_environment(model_.opsets));
+    // A list, not a recursion: a file may hold a long chain of functions.
+    for (size_t i = 0; i < functions_seen_.size(); ++i) {
+      visit_nodes(functions_seen_[i]->nodes, make_environment(functions_seen_[i]->opsets));
+    }
     return std::move(survey_);
   }
 
@@ -70,10 +74,9 @@ class Surveyor {
       const int64_t opset = env.opset(node.domain);
       const bool is_operator = is_control_op(node.domain, node.op_type, opset) ||
                                find_op(node.domain, node.op_type, opset) != nullptr;
-      const FunctionProto* function = is_operator ? nullptr : find_function(model_, node);
+      const FunctionProto* function = is_operator ? nullptr : functions_.find(node);
       if (function != nullptr) {
-        if (functions_seen_.insert(function).second)
-          visit_nodes(function->nodes, make_environment(function->opsets));
+        if (is_seen_.insert(function).second) functions_seen_.push_back(function);
       } else {
         OpCount& entry = survey_.ops[full_name(node)];
         entry.op = full_name(node);
@@ -89,8 +92,10 @@ class Surveyor {
   }
 
   const ModelProto& model_;
+  FunctionIndex functions_;
   Survey survey_;
-  std::set<const FunctionProto*> functions_seen_;
+  std::set<const FunctionProto*> is_seen_;
+  std::vector<const FunctionProto*> functions_seen_;  // in the order of their first call
 };
 
 void append(std::string& list, const std::string& item) {
