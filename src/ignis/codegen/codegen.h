@@ -1,12 +1,12 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "ignis/base/program_image.h"
 #include "ignis/base/target.h"
 #include "ignis/codegen/program.h"
 #include "ignis/ir/graph.h"
+
+#include <string>
+#include <vector>
 
 namespace ignis::codegen {
 
@@ -14,8 +14,9 @@ namespace ignis::codegen {
 struct Config {
   Target target;
   FloatLevel float_level = FloatLevel::Finite;
-  bool optimize = true;                ///< off: default loop tree, no vectors
-  std::vector<std::string> actions;    ///< explicit scheduling actions instead of the heuristics; see docs/codegen.md
+  bool optimize = true;  ///< off: default loop tree, no vectors
+  std::vector<std::string>
+      actions;  ///< explicit scheduling actions instead of the heuristics; see docs/codegen.md
   bool operator==(const Config&) const = default;
 };
 
@@ -24,14 +25,15 @@ struct PassRecord {
   std::string name;
   double seconds = 0;
   int64_t rule_attempts = 0, rule_hits = 0;
-  std::string text;      ///< the IR after the pass, when asked for
+  std::string text;  ///< the IR after the pass, when asked for
 };
 
 struct Lowered {
   Program program;
-  std::vector<std::string> actions;   ///< applied, in order; replay them by Config::actions
-  int64_t parallel_units = 1;         ///< independent units of the outermost loops: an upper bound for parts
-  double flops = 0;                   ///< of one launch
+  std::vector<std::string> actions;  ///< applied, in order; replay them by Config::actions
+  int64_t parallel_units =
+      1;             ///< independent units of the outermost loops: an upper bound for parts
+  double flops = 0;  ///< of one launch
   std::vector<PassRecord> passes;
 };
 
@@ -40,7 +42,8 @@ Result<Lowered> lower(const ir::Node& sink, const Config& config, bool keep_text
 
 /// Renders and compiles with LLVM in this process: a position-independent object without external references.
 /// Thread-safe. `keep_source` also fills ProgramImage::source with the LLVM IR.
-Result<ProgramImage> compile_llvm(const Program& program, const Target& target, bool keep_source = false);
+Result<ProgramImage> compile_llvm(const Program& program, const Target& target,
+                                  bool keep_source = false);
 /// Assembly text of the same code, for inspection and tests.
 Result<std::string> assemble_llvm(const Program& program, const Target& target);
 

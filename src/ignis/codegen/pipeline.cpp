@@ -1,12 +1,12 @@
-#include <chrono>
-#include <sstream>
-
 #include "ignis/codegen/codegen.h"
 #include "ignis/codegen/linearize/emitter.h"
 #include "ignis/codegen/optimize/kernel.h"
 #include "ignis/codegen/optimize/loop_plan.h"
 #include "ignis/ir/layout_index.h"
 #include "ignis/ir/simplify.h"
+
+#include <chrono>
+#include <sstream>
 #if __has_include("ignis/codegen/lower/weak.h")
 #include "ignis/codegen/lower/contract.h"
 #include "ignis/codegen/lower/decompose.h"
@@ -36,7 +36,8 @@ class PassRunner {
     auto result = pass();
     PassRecord record;
     record.name = name;
-    record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    record.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     records_.push_back(std::move(record));
     if constexpr (std::is_same_v<decltype(result), Node>) {
       if (keep_text_) {
@@ -65,7 +66,8 @@ Node flatten_indices(Graph& g, const Node& sink) {
     if (n.is(Op::Index)) {
       ir::ParamArg param = ir::decode_param(n.src(0));
       if (param.layout.digits.empty()) param.layout = ir::Layout::planar(param.shape);
-      const Node offset = ir::flat_offset(g, std::span<const Node>(sources).subspan(1), param.layout);
+      const Node offset =
+          ir::flat_offset(g, std::span<const Node>(sources).subspan(1), param.layout);
       done[n] = g.make(Op::Index, n.dtype(), {sources[0], offset});
     } else {
       done[n] = g.rebuild(n, sources);
@@ -109,7 +111,8 @@ Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_t
   sink = run("emulate-dtypes", [&] { return emulate_dtypes(g, sink, target); });
   sink = run("transcendentals", [&] { return lower_transcendentals(g, sink, target); });
   sink = run("decompose", [&] { return decompose_ops(g, sink, target); });
-  sink = run("contract", [&] { return contract_multiply_add(g, sink, config.float_level, target); });
+  sink =
+      run("contract", [&] { return contract_multiply_add(g, sink, config.float_level, target); });
 #endif
   IGNIS_TRY(kernel.set_sink(sink));
   lowered.flops = kernel.flops();
@@ -121,8 +124,9 @@ Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_t
   if (!plan) return std::move(plan).error();
   IGNIS_TRY(verify_plan(kernel, *plan));
   lowered.actions = plan->to_actions();
-  Result<Program> program =
-      run("emit", [&] { return emit_program(kernel, *plan, config.float_level, &lowered.parallel_units); });
+  Result<Program> program = run("emit", [&] {
+    return emit_program(kernel, *plan, config.float_level, &lowered.parallel_units);
+  });
   if (!program) return std::move(program).error();
   lowered.program = *std::move(program);
   Status verified = run("verify-program", [&] { return verify_program(lowered.program); });

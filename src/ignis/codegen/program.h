@@ -1,11 +1,11 @@
 #pragma once
 
+#include "ignis/base/target.h"
+#include "ignis/ir/graph.h"
+
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "ignis/base/target.h"
-#include "ignis/ir/graph.h"
 
 namespace ignis::codegen {
 
@@ -31,7 +31,7 @@ namespace ignis::codegen {
 /// integer operations before, unless the target has them.
 struct Program {
   std::string name;
-  std::shared_ptr<ir::Graph> graph;   ///< owns the nodes
+  std::shared_ptr<ir::Graph> graph;  ///< owns the nodes
   std::vector<ir::Node> list;
   int buffer_count = 0;
 };

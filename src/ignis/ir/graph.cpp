@@ -1,14 +1,14 @@
 #include "ignis/ir/graph.h"
 
+#include "ignis/base/float_formats.h"
+
+#include <xxhash.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <deque>
 #include <ostream>
-
-#include "ignis/base/float_formats.h"
-
-#include <xxhash.h>
 
 namespace ignis::ir {
 namespace {
@@ -44,12 +44,15 @@ struct Graph::Interned {
   std::unordered_map<Arg, uint32_t, ArgHash> arg_ids;
   std::unordered_map<Shape, uint32_t, ShapeHash> shape_ids;
   // Lock-free reads go through these chunked tables of stable addresses.
-  std::unique_ptr<std::unique_ptr<const Arg*[]>[]> arg_table = std::make_unique<std::unique_ptr<const Arg*[]>[]>(kMaxChunks);
+  std::unique_ptr<std::unique_ptr<const Arg*[]>[]> arg_table =
+      std::make_unique<std::unique_ptr<const Arg*[]>[]>(kMaxChunks);
   std::unique_ptr<std::unique_ptr<const Shape*[]>[]> shape_table =
       std::make_unique<std::unique_ptr<const Shape*[]>[]>(kMaxChunks);
 };
 
-Graph::Graph() : chunks_(std::make_unique<std::unique_ptr<NodeData[]>[]>(kMaxChunks)), interned_(std::make_unique<Interned>()) {
+Graph::Graph()
+    : chunks_(std::make_unique<std::unique_ptr<NodeData[]>[]>(kMaxChunks)),
+      interned_(std::make_unique<Interned>()) {
   table_.assign(1024, 0);
   intern_arg({});
   intern_shape({});
@@ -113,8 +116,10 @@ void Graph::grow_table() {
 }
 
 Node Graph::make(Op op, DType dtype, std::span<const Node> sources, Arg arg, int lanes) {
-  IGNIS_CHECK(op_arity(op) < 0 || op_arity(op) == static_cast<int>(sources.size())) << to_string(op);
-  for (const Node& s : sources) IGNIS_CHECK(s && &s.graph() == this) << to_string(op) << ": source of another graph";
+  IGNIS_CHECK(op_arity(op) < 0 || op_arity(op) == static_cast<int>(sources.size()))
+      << to_string(op);
+  for (const Node& s : sources)
+    IGNIS_CHECK(s && &s.graph() == this) << to_string(op) << ": source of another graph";
   const std::lock_guard lock(mutex_);
   const uint32_t arg_id = intern_arg(std::move(arg));
   uint64_t h = mix(static_cast<uint64_t>(op), static_cast<uint64_t>(dtype));
@@ -164,16 +169,19 @@ Shape Graph::derive_shape(Op op, std::span<const Node> src, const Arg& arg) cons
     case Op::Buffer: return dims_of(1);
     case Op::Param: {  // slot, rank, dims…, layout…
       if (arg.ints.size() < 2) return {};
-      return Shape(arg.ints.begin() + 2, arg.ints.begin() + 2 + static_cast<std::ptrdiff_t>(arg.ints[1]));
+      return Shape(arg.ints.begin() + 2,
+                   arg.ints.begin() + 2 + static_cast<std::ptrdiff_t>(arg.ints[1]));
     }
-    case Op::Reshape: case Op::Expand: {
+    case Op::Reshape:
+    case Op::Expand: {
       Shape to = dims_of(0);
       if (op == Op::Reshape) {
         IGNIS_CHECK(element_count(to) == element_count(src[0].shape()))
             << "Reshape " << ignis::to_string(src[0].shape()) << " to " << ignis::to_string(to);
       } else {
         IGNIS_CHECK(to.size() == src[0].shape().size());
-        for (size_t i = 0; i < to.size(); ++i) IGNIS_CHECK(src[0].shape()[i] == to[i] || src[0].shape()[i] == 1);
+        for (size_t i = 0; i < to.size(); ++i)
+          IGNIS_CHECK(src[0].shape()[i] == to[i] || src[0].shape()[i] == 1);
       }
       return to;
     }
@@ -197,7 +205,8 @@ Shape Graph::derive_shape(Op op, std::span<const Node> src, const Arg& arg) cons
       IGNIS_CHECK(arg.ints.size() == 2 * to.size());
       for (size_t i = 0; i < to.size(); ++i) {
         const int64_t b = arg.ints[2 * i], e = arg.ints[2 * i + 1];
-        IGNIS_CHECK(0 <= b && b <= e && e <= to[i]) << "Shrink to [" << b << ", " << e << ") of " << to[i];
+        IGNIS_CHECK(0 <= b && b <= e && e <= to[i])
+            << "Shrink to [" << b << ", " << e << ") of " << to[i];
         to[i] = e - b;
       }
       return to;
@@ -230,7 +239,8 @@ Shape Graph::derive_shape(Op op, std::span<const Node> src, const Arg& arg) cons
       const Shape& from = src[0].shape();
       for (size_t i = 0; i < from.size(); ++i) {
         bool reduced = false;
-        for (size_t a = 1; a < arg.ints.size(); ++a) reduced |= arg.ints[a] == static_cast<int64_t>(i);
+        for (size_t a = 1; a < arg.ints.size(); ++a)
+          reduced |= arg.ints[a] == static_cast<int64_t>(i);
         if (!reduced) to.push_back(from[i]);
       }
       return to;
@@ -242,9 +252,21 @@ Shape Graph::derive_shape(Op op, std::span<const Node> src, const Arg& arg) cons
       to.insert(to.end(), each.begin(), each.end());
       return to;
     }
-    case Op::Flip: case Op::Contiguous: return src[0].shape();
-    case Op::Index: case Op::Load: case Op::Store: case Op::Reduce: case Op::Range: case Op::End: case Op::Group:
-    case Op::Sink: case Op::Reg: case Op::Broadcast: case Op::Extract: case Op::Shuffle: case Op::Special:
+    case Op::Flip:
+    case Op::Contiguous: return src[0].shape();
+    case Op::Index:
+    case Op::Load:
+    case Op::Store:
+    case Op::Reduce:
+    case Op::Range:
+    case Op::End:
+    case Op::Group:
+    case Op::Sink:
+    case Op::Reg:
+    case Op::Broadcast:
+    case Op::Extract:
+    case Op::Shuffle:
+    case Op::Special:
     case Op::Const: return {};
     case Op::After: return src[0].shape();
     default: break;
@@ -254,7 +276,8 @@ Shape Graph::derive_shape(Op op, std::span<const Node> src, const Arg& arg) cons
     if (!s.shape().empty()) {
       for (const Node& t : src) {
         IGNIS_CHECK(t.shape().empty() || t.shape() == s.shape())
-            << to_string(op) << ": " << ignis::to_string(s.shape()) << " and " << ignis::to_string(t.shape());
+            << to_string(op) << ": " << ignis::to_string(s.shape()) << " and "
+            << ignis::to_string(t.shape());
       }
       return s.shape();
     }
@@ -279,10 +302,13 @@ Node Graph::constant_float(DType dtype, double value) {
   if (!is_float(dtype)) return constant(dtype, float_to_int(dtype, value));
   double rounded = dtype == DType::WeakFloat ? value : round_to(dtype, value);
   if (std::isnan(rounded)) rounded = std::bit_cast<double>(0x7FF8000000000000ull);
-  return make(Op::Const, dtype, std::span<const Node>{}, Arg{{std::bit_cast<int64_t>(rounded)}, {}});
+  return make(Op::Const, dtype, std::span<const Node>{},
+              Arg{{std::bit_cast<int64_t>(rounded)}, {}});
 }
 Node Graph::constant_like(const Node& like, int64_t value) { return constant(like.dtype(), value); }
-Node Graph::invalid(DType dtype) { return make(Op::Const, dtype, std::span<const Node>{}, Arg{{}, "Invalid"}); }
+Node Graph::invalid(DType dtype) {
+  return make(Op::Const, dtype, std::span<const Node>{}, Arg{{}, "Invalid"});
+}
 
 Node Graph::buffer(DType dtype, const Shape& shape, BufferData buffer_data) {
   int64_t slot = 0;
@@ -321,7 +347,8 @@ Node Graph::cast(const Node& x, DType to) {
 
 Node Graph::rebuild(const Node& node, std::span<const Node> sources) {
   bool same = &node.graph() == this && node.source_count() == static_cast<int>(sources.size());
-  for (int i = 0; same && i < node.source_count(); ++i) same = node.src(i) == sources[static_cast<size_t>(i)];
+  for (int i = 0; same && i < node.source_count(); ++i)
+    same = node.src(i) == sources[static_cast<size_t>(i)];
   if (same) return node;
   return make(node.op(), node.dtype(), sources, node.arg(), node.lanes());
 }
@@ -363,7 +390,8 @@ double Node::const_float() const {
 }
 bool Node::is_const_value(int64_t v) const {
   if (!is_const()) return false;
-  if (is_float(dtype())) return const_float() == static_cast<double>(v) && !(v == 0 && std::signbit(const_float()));
+  if (is_float(dtype()))
+    return const_float() == static_cast<double>(v) && !(v == 0 && std::signbit(const_float()));
   return arg().ints[0] == v;
 }
 Op Node::reduce_op() const { return static_cast<Op>(arg().ints[0]); }
@@ -378,7 +406,8 @@ Arg encode(const ParamArg& param) {
   arg.ints.insert(arg.ints.end(), param.shape.begin(), param.shape.end());
   if (param.layout.digits.empty() && param.layout.halo_lo.empty()) return arg;
   arg.ints.push_back(static_cast<int64_t>(param.layout.digits.size()));
-  for (const LayoutDigit& d : param.layout.digits) arg.ints.insert(arg.ints.end(), {d.dim, d.divisor, d.extent});
+  for (const LayoutDigit& d : param.layout.digits)
+    arg.ints.insert(arg.ints.end(), {d.dim, d.divisor, d.extent});
   for (size_t i = 0; i < param.layout.halo_lo.size(); ++i) {
     arg.ints.insert(arg.ints.end(), {param.layout.halo_lo[i], param.layout.halo_hi[i]});
   }
@@ -396,7 +425,8 @@ ParamArg decode_param(const Node& node) {
   if (at >= arg.ints.size()) return param;
   const auto count = static_cast<size_t>(arg.ints[at++]);
   for (size_t i = 0; i < count; ++i, at += 3) {
-    param.layout.digits.push_back({static_cast<int>(arg.ints[at]), arg.ints[at + 1], arg.ints[at + 2]});
+    param.layout.digits.push_back(
+        {static_cast<int>(arg.ints[at]), arg.ints[at + 1], arg.ints[at + 2]});
   }
   for (; at + 1 < arg.ints.size(); at += 2) {
     param.layout.halo_lo.push_back(arg.ints[at]);
@@ -437,8 +467,9 @@ ContentKey content_key(const Node& root) {
   std::vector<uint64_t> words;
   ContentKey key;
   for (const Node& n : toposort(root)) {
-    words.assign({kContentKeyVersion, static_cast<uint64_t>(n.op()), static_cast<uint64_t>(n.dtype()),
-                  static_cast<uint64_t>(n.lanes()), static_cast<uint64_t>(n.source_count()), n.arg().ints.size(),
+    words.assign({kContentKeyVersion, static_cast<uint64_t>(n.op()),
+                  static_cast<uint64_t>(n.dtype()), static_cast<uint64_t>(n.lanes()),
+                  static_cast<uint64_t>(n.source_count()), n.arg().ints.size(),
                   n.arg().text.size()});
     for (const int64_t v : n.arg().ints) words.push_back(static_cast<uint64_t>(v));
     for (const char c : n.arg().text) words.push_back(static_cast<uint8_t>(c));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "ignis/ir/node.h"
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -9,8 +11,6 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-#include "ignis/ir/node.h"
 
 namespace ignis::ir {
 
@@ -35,7 +35,8 @@ class Graph {
   /// tensor front end, passes) test their inputs before.
   Node make(Op op, DType dtype, std::span<const Node> sources, Arg arg = {}, int lanes = 1);
   Node make(Op op, DType dtype, std::initializer_list<Node> sources, Arg arg = {}, int lanes = 1) {
-    return make(op, dtype, std::span<const Node>(sources.begin(), sources.size()), std::move(arg), lanes);
+    return make(op, dtype, std::span<const Node>(sources.begin(), sources.size()), std::move(arg),
+                lanes);
   }
   /// Elementwise node whose dtype follows from its sources (comparisons: bool; Where: source 1; else source 0).
   Node alu(Op op, std::initializer_list<Node> sources);
@@ -71,8 +72,8 @@ class Graph {
     uint8_t reserved = 0;
     uint16_t lanes;
     uint16_t source_count;
-    uint32_t arg;     // index of the interned Arg
-    uint32_t shape;   // index of the interned Shape
+    uint32_t arg;    // index of the interned Arg
+    uint32_t shape;  // index of the interned Shape
     uint32_t hash;
     const uint32_t* sources;
   };

@@ -19,8 +19,8 @@ Layout Layout::planar(const Shape& shape) {
   return permuted(shape, perm);
 }
 
-Layout Layout::permuted(const Shape& shape, const std::vector<int>& perm, std::vector<int64_t> halo_lo,
-                        std::vector<int64_t> halo_hi) {
+Layout Layout::permuted(const Shape& shape, const std::vector<int>& perm,
+                        std::vector<int64_t> halo_lo, std::vector<int64_t> halo_hi) {
   IGNIS_CHECK(perm.size() == shape.size());
   Layout layout;
   const auto all_zero = [](const std::vector<int64_t>& v) {
@@ -76,11 +76,13 @@ std::string Layout::to_string() const {
   std::string text;
   for (const LayoutDigit& digit : digits) {
     if (!text.empty()) text += ",";
-    text += std::to_string(digit.dim) + ":" + std::to_string(digit.divisor) + "x" + std::to_string(digit.extent);
+    text += std::to_string(digit.dim) + ":" + std::to_string(digit.divisor) + "x" +
+            std::to_string(digit.extent);
   }
   for (size_t d = 0; d < halo_lo.size(); ++d) {
     if (halo_lo[d] == 0 && halo_hi[d] == 0) continue;
-    text += ";" + std::to_string(d) + "+" + std::to_string(halo_lo[d]) + "+" + std::to_string(halo_hi[d]);
+    text += ";" + std::to_string(d) + "+" + std::to_string(halo_lo[d]) + "+" +
+            std::to_string(halo_hi[d]);
   }
   return text;
 }

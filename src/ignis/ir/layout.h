@@ -1,10 +1,10 @@
 #pragma once
 
+#include "ignis/base/host_tensor.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "ignis/base/host_tensor.h"
 
 namespace ignis::ir {
 

@@ -1,8 +1,8 @@
 #include "ignis/ir/layout_index.h"
 
-#include <algorithm>
-
 #include "ignis/ir/simplify.h"
+
+#include <algorithm>
 
 namespace ignis::ir {
 
@@ -21,13 +21,13 @@ Node flat_offset(Graph& g, std::span<const Node> index, const Layout& layout) {
       at = g.alu(Op::Add, {at, g.constant(dtype, layout.halo_lo[dim])});
     }
     if (digit.divisor != 1) at = g.alu(Op::Floordiv, {at, g.constant(dtype, digit.divisor)});
-    const bool most_significant =
-        std::none_of(layout.digits.begin(), layout.digits.end(), [&](const LayoutDigit& d) {
-          return d.dim == digit.dim && d.divisor > digit.divisor;
-        });
+    const bool most_significant = std::none_of(
+        layout.digits.begin(), layout.digits.end(),
+        [&](const LayoutDigit& d) { return d.dim == digit.dim && d.divisor > digit.divisor; });
     if (!most_significant) at = g.alu(Op::Floormod, {at, g.constant(dtype, digit.extent)});
     const int64_t stride = layout.digit_stride(i);
-    offset = g.alu(Op::Add, {offset, stride == 1 ? at : g.alu(Op::Mul, {at, g.constant(dtype, stride)})});
+    offset = g.alu(Op::Add,
+                   {offset, stride == 1 ? at : g.alu(Op::Mul, {at, g.constant(dtype, stride)})});
   }
   return simplify(g, offset);
 }

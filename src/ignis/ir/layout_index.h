@@ -1,8 +1,8 @@
 #pragma once
 
-#include <span>
-
 #include "ignis/ir/graph.h"
+
+#include <span>
 
 namespace ignis::ir {
 

@@ -1,15 +1,15 @@
 #pragma once
 
+#include "ignis/base/dtype.h"
+#include "ignis/base/host_tensor.h"
+#include "ignis/ir/layout.h"
+#include "ignis/ir/op.h"
+
 #include <cstdint>
 #include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "ignis/base/dtype.h"
-#include "ignis/base/host_tensor.h"
-#include "ignis/ir/layout.h"
-#include "ignis/ir/op.h"
 
 namespace ignis::ir {
 
@@ -73,8 +73,8 @@ class Node {
 struct ParamArg {
   int64_t slot = 0;
   std::string name;
-  Shape shape;     ///< logical extents of the buffer
-  Layout layout;   ///< empty digits: planar, not yet decided
+  Shape shape;    ///< logical extents of the buffer
+  Layout layout;  ///< empty digits: planar, not yet decided
 };
 Arg encode(const ParamArg& param);
 ParamArg decode_param(const Node& param);
@@ -86,6 +86,7 @@ std::ostream& operator<<(std::ostream& os, const Node& node);
 template <>
 struct std::hash<ignis::ir::Node> {
   size_t operator()(const ignis::ir::Node& n) const noexcept {
-    return (reinterpret_cast<size_t>(&n.graph()) >> 6) * 0x9E3779B97F4A7C15ull + n.id() * 0xD6E8FEB86659FD93ull;
+    return (reinterpret_cast<size_t>(&n.graph()) >> 6) * 0x9E3779B97F4A7C15ull +
+           n.id() * 0xD6E8FEB86659FD93ull;
   }
 };

@@ -28,20 +28,33 @@ Result<Op> parse_op(std::string_view text) {
   for (size_t i = 0; i < kOps.size(); ++i) {
     if (kOps[i].name == text) return static_cast<Op>(i);
   }
-  return Error(ErrorCode::InvalidArgument, "'" + std::string(text) + "' is not the name of an IR operation.");
+  return Error(ErrorCode::InvalidArgument,
+               "'" + std::string(text) + "' is not the name of an IR operation.");
 }
 
 bool is_commutative(Op op) {
   switch (op) {
-    case Op::Add: case Op::Mul: case Op::Max: case Op::Min: case Op::Cmpne: case Op::Cmpeq:
-    case Op::Xor: case Op::And: case Op::Or: return true;
+    case Op::Add:
+    case Op::Mul:
+    case Op::Max:
+    case Op::Min:
+    case Op::Cmpne:
+    case Op::Cmpeq:
+    case Op::Xor:
+    case Op::And:
+    case Op::Or: return true;
     default: return false;
   }
 }
 
 bool is_associative(Op op) {
   switch (op) {
-    case Op::Add: case Op::Mul: case Op::And: case Op::Or: case Op::Max: case Op::Min: return true;
+    case Op::Add:
+    case Op::Mul:
+    case Op::And:
+    case Op::Or:
+    case Op::Max:
+    case Op::Min: return true;
     default: return false;
   }
 }

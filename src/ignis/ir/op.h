@@ -1,9 +1,9 @@
 #pragma once
 
+#include "ignis/base/result.h"
+
 #include <cstdint>
 #include <string_view>
-
-#include "ignis/base/result.h"
 
 namespace ignis::ir {
 
@@ -70,7 +70,17 @@ enum class Op : uint16_t {
 inline constexpr int kOpCount = 0 IGNIS_IR_OPS(IGNIS_IR_OP_COUNT);
 #undef IGNIS_IR_OP_COUNT
 
-enum class OpClass : uint8_t { Value, Unary, Binary, Ternary, Movement, Reduce, Loop, Memory, Vector };
+enum class OpClass : uint8_t {
+  Value,
+  Unary,
+  Binary,
+  Ternary,
+  Movement,
+  Reduce,
+  Loop,
+  Memory,
+  Vector
+};
 
 /// "Add", "ReduceAxes": the enumerator's spelling, also used by the text form.
 std::string_view to_string(Op op);
@@ -79,9 +89,7 @@ OpClass op_class(Op op);
 /// Number of sources, or -1 when any number is legal.
 int op_arity(Op op);
 
-inline bool is_elementwise(Op op) {
-  return op >= Op::Cast && op <= Op::Mulacc;
-}
+inline bool is_elementwise(Op op) { return op >= Op::Cast && op <= Op::Mulacc; }
 inline bool is_movement(Op op) { return op_class(op) == OpClass::Movement; }
 inline bool is_comparison(Op op) { return op >= Op::Cmplt && op <= Op::Cmpeq; }
 /// Add Mul Max Min Cmpne Cmpeq Xor And Or.
@@ -91,11 +99,11 @@ bool is_associative(Op op);
 
 /// What a loop over a range is for. Printed as one letter.
 enum class AxisKind : uint8_t {
-  Loop,     ///< L: output axis, plain loop
-  Reduce,   ///< R: reduce axis, plain loop
-  Thread,   ///< t: cut between threads
-  Vector,   ///< v: lanes
-  Unroll,   ///< u: copied body (register tile)
+  Loop,    ///< L: output axis, plain loop
+  Reduce,  ///< R: reduce axis, plain loop
+  Thread,  ///< t: cut between threads
+  Vector,  ///< v: lanes
+  Unroll,  ///< u: copied body (register tile)
 };
 char letter(AxisKind kind);
 

@@ -1,9 +1,9 @@
 #include "ignis/schedule/draft.h"
 
+#include "ignis/ir/affine.h"
+
 #include <algorithm>
 #include <functional>
-
-#include "ignis/ir/affine.h"
 
 namespace ignis::schedule {
 
@@ -19,7 +19,8 @@ std::vector<Node> index_of(const Node& index) {
 
 std::vector<LoadSite> loads_of(const Draft& draft) {
   std::vector<LoadSite> sites;
-  std::unordered_map<Node, Node> inner;  // node -> innermost Reduce above it, as first met from the root
+  std::unordered_map<Node, Node>
+      inner;  // node -> innermost Reduce above it, as first met from the root
   std::vector<std::pair<Node, Node>> stack{{draft.sink, Node()}};
   while (!stack.empty()) {
     const auto [n, reduce] = stack.back();
@@ -33,7 +34,8 @@ std::vector<LoadSite> loads_of(const Draft& draft) {
   for (const Node& n : ir::toposort(draft.sink)) {
     if (!n.is(Op::Load)) continue;
     const Node index = n.src(0);
-    sites.push_back({n, static_cast<int>(index.src(0).arg().ints[0]), index_of(index), inner.at(n)});
+    sites.push_back(
+        {n, static_cast<int>(index.src(0).arg().ints[0]), index_of(index), inner.at(n)});
   }
   return sites;
 }
@@ -45,7 +47,8 @@ void replace(Graph& graph, Draft& draft, const std::unordered_map<Node, Node>& m
   draft.sink = ir::substitute(graph, draft.sink, map);
 }
 
-Node load_buffer(Graph& g, Draft& draft, int buffer, const Shape& shape, DType dtype, const std::vector<Node>& index) {
+Node load_buffer(Graph& g, Draft& draft, int buffer, const Shape& shape, DType dtype,
+                 const std::vector<Node>& index) {
   size_t slot = 0;
   while (slot < draft.buffers.size() && draft.buffers[slot] != buffer) ++slot;
   if (slot == draft.buffers.size()) draft.buffers.push_back(buffer);
@@ -78,7 +81,8 @@ Draft copy_draft(Graph& g, const Draft& like, int buffer, const Shape& shape, DT
       index.push_back(r);
       continue;
     }
-    map[r] = g.range(r.range_extent(), static_cast<int64_t>(copy.ranges.size()), ir::AxisKind::Loop);
+    map[r] =
+        g.range(r.range_extent(), static_cast<int64_t>(copy.ranges.size()), ir::AxisKind::Loop);
     copy.ranges.push_back(map[r]);
     index.push_back(map[r]);
   }

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "ignis/ir/graph.h"
+#include "ignis/schedule/split.h"
+
 #include <optional>
 #include <unordered_map>
 #include <vector>
-
-#include "ignis/ir/graph.h"
-#include "ignis/schedule/split.h"
 
 // Looking at and rewriting drafts: shared by the layout passes.
 namespace ignis::schedule {

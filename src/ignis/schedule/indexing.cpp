@@ -16,7 +16,8 @@ Node add(Graph& g, const Node& a, int64_t v) {
 }
 
 /// Row-major flattening of some axes, then splitting into others; equal axes at the border pass unchanged.
-std::vector<Node> reshape_indices(Graph& g, const std::vector<Node>& at, const Shape& from, const Shape& to) {
+std::vector<Node> reshape_indices(Graph& g, const std::vector<Node>& at, const Shape& from,
+                                  const Shape& to) {
   std::vector<Node> result(to.size());
   // Walk both shapes in groups whose products are equal: the smallest groups need the least arithmetic.
   size_t i = 0, j = 0;
@@ -134,16 +135,19 @@ Indices source_indices(Graph& g, const Node& node, const Indices& indices) {
       return out;
     case Op::Flip:
       for (size_t i = 0; i < from.size(); ++i) {
-        out.at.push_back(arg[i] == 0 ? indices.at[i]
-                                     : ir::simplify(g, g.alu(Op::Add, {g.alu(Op::Mul, {indices.at[i], weak(g, -1)}),
-                                                                       weak(g, from[i] - 1)})));
+        out.at.push_back(
+            arg[i] == 0
+                ? indices.at[i]
+                : ir::simplify(g, g.alu(Op::Add, {g.alu(Op::Mul, {indices.at[i], weak(g, -1)}),
+                                                  weak(g, from[i] - 1)})));
       }
       return out;
     case Op::Window: {
       const auto axis = static_cast<size_t>(arg[0]);
       out.at.assign(indices.at.begin(), indices.at.end() - 1);
-      out.at[axis] = ir::simplify(g, g.alu(Op::Add, {g.alu(Op::Mul, {indices.at[axis], weak(g, arg[2])}),
-                                                     g.alu(Op::Mul, {indices.at.back(), weak(g, arg[3])})}));
+      out.at[axis] =
+          ir::simplify(g, g.alu(Op::Add, {g.alu(Op::Mul, {indices.at[axis], weak(g, arg[2])}),
+                                          g.alu(Op::Mul, {indices.at.back(), weak(g, arg[3])})}));
       return out;
     }
     default: break;

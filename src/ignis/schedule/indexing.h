@@ -1,8 +1,8 @@
 #pragma once
 
-#include <vector>
-
 #include "ignis/ir/graph.h"
+
+#include <vector>
 
 namespace ignis::schedule {
 

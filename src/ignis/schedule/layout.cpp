@@ -1,15 +1,15 @@
 #include "ignis/schedule/layout.h"
 
-#include <algorithm>
-#include <map>
-#include <unordered_set>
-
 #include "ignis/ir/affine.h"
 #include "ignis/ir/layout_index.h"
 #include "ignis/ir/range.h"
 #include "ignis/ir/simplify.h"
 #include "ignis/schedule/draft.h"
 #include "ignis/schedule/indexing.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
 
 namespace ignis::schedule {
 namespace {
@@ -40,7 +40,8 @@ bool uses_kind(const Node& expression, AxisKind kind) {
   return false;
 }
 
-Layout channels_last(const Shape& shape, std::vector<int64_t> lo = {}, std::vector<int64_t> hi = {}) {
+Layout channels_last(const Shape& shape, std::vector<int64_t> lo = {},
+                     std::vector<int64_t> hi = {}) {
   std::vector<int> perm{0};
   for (size_t d = 2; d < shape.size(); ++d) perm.push_back(static_cast<int>(d));
   perm.push_back(1);
@@ -64,7 +65,8 @@ class LayoutChooser {
     place_halos();
     for (size_t i = 0; i < schedule_.buffers.size(); ++i) {
       Buffer& b = schedule_.buffers[i];
-      if (b.role == BufferRole::Temporary && wants_channels_last(static_cast<int>(i)) && !b.layout.has_halo()) {
+      if (b.role == BufferRole::Temporary && wants_channels_last(static_cast<int>(i)) &&
+          !b.layout.has_halo()) {
         b.layout = channels_last(b.shape);
       }
     }
@@ -94,7 +96,8 @@ class LayoutChooser {
   void find_channels_last();
   void detach_outputs();
   void place_halos();
-  bool halo_of(const LoadSite& site, const Shape& shape, std::vector<int64_t>& lo, std::vector<int64_t>& hi);
+  bool halo_of(const LoadSite& site, const Shape& shape, std::vector<int64_t>& lo,
+               std::vector<int64_t>& hi);
   void order_reduce_ranges(Draft& draft);
   void pack_operands(size_t index);
   Node vector_range(const Draft& draft);
@@ -103,8 +106,9 @@ class LayoutChooser {
   /// A buffer that already holds this packing (one weight read by many kernels), or -1.
   int find_pack(const Pack& pack, const Layout& layout) {
     for (const Pack& p : schedule_.packs) {
-      if (p.source == pack.source && p.extents == pack.extents && p.source_strides == pack.source_strides &&
-          p.source_base == pack.source_base && buffer(p.dest).layout == layout) {
+      if (p.source == pack.source && p.extents == pack.extents &&
+          p.source_strides == pack.source_strides && p.source_base == pack.source_base &&
+          buffer(p.dest).layout == layout) {
         return p.dest;
       }
     }
@@ -154,7 +158,8 @@ void LayoutChooser::find_channels_last() {
       if (!is_window_read(d, site)) continue;
       channels_last_.insert(buffer_at(d, site.slot));
       const int out = d.buffers[0];
-      if (buffer(out).shape.size() == buffer(buffer_at(d, site.slot)).shape.size()) channels_last_.insert(out);
+      if (buffer(out).shape.size() == buffer(buffer_at(d, site.slot)).shape.size())
+        channels_last_.insert(out);
     }
   }
   // Elementwise kernels pass the layout on, in both directions, until nothing changes.
@@ -167,10 +172,13 @@ void LayoutChooser::find_channels_last() {
       if (buffer(out).shape.size() < 3) continue;
       for (const LoadSite& site : sites[i]) {
         const int in = buffer_at(d, site.slot);
-        if (site.reduce || buffer(in).shape.size() != stored.size() || buffer(in).role == BufferRole::Constant) continue;
+        if (site.reduce || buffer(in).shape.size() != stored.size() ||
+            buffer(in).role == BufferRole::Constant)
+          continue;
         int64_t spatial = 1;
         for (size_t k = 2; k < stored.size(); ++k) spatial *= buffer(in).shape[k];
-        if (spatial == 1 || site.index.size() != stored.size() || site.index[1] != stored[1]) continue;
+        if (spatial == 1 || site.index.size() != stored.size() || site.index[1] != stored[1])
+          continue;
         if (wants_channels_last(in) && channels_last_.insert(out).second) changed = true;
       }
     }
@@ -187,7 +195,8 @@ void LayoutChooser::detach_outputs() {
     bool reads_window = false;
     for (const LoadSite& site : loads_of(d)) reads_window |= is_window_read(d, site);
     if (!reads_window || shape[1] == 1) continue;
-    const int temp = add_buffer(buffer(out).dtype, shape, channels_last(shape), buffer(out).name + ".cl");
+    const int temp =
+        add_buffer(buffer(out).dtype, shape, channels_last(shape), buffer(out).name + ".cl");
     channels_last_.insert(temp);
     // Other kernels that read the output read the copy's source instead.
     for (Draft& reader : drafts_) {
@@ -208,7 +217,8 @@ void LayoutChooser::detach_outputs() {
   }
 }
 
-bool LayoutChooser::halo_of(const LoadSite& site, const Shape& shape, std::vector<int64_t>& lo, std::vector<int64_t>& hi) {
+bool LayoutChooser::halo_of(const LoadSite& site, const Shape& shape, std::vector<int64_t>& lo,
+                            std::vector<int64_t>& hi) {
   if (site.load.source_count() != 3 || !site.load.src(1).is_const_value(0)) return false;
   std::unordered_set<Node> expected;
   ir::RangeAnalysis ranges;
@@ -258,21 +268,26 @@ void LayoutChooser::place_halos() {
     const bool owned = buffer(id).role == BufferRole::Temporary;
     if (!owned) {
       const bool few = shape[1] < kMinChannelsLast;
-      target = add_buffer(buffer(id).dtype, shape, few ? planar(shape, need.lo, need.hi) : channels_last(shape, need.lo, need.hi),
-                          buffer(id).name + ".halo");
+      target =
+          add_buffer(buffer(id).dtype, shape,
+                     few ? planar(shape, need.lo, need.hi) : channels_last(shape, need.lo, need.hi),
+                     buffer(id).name + ".halo");
       std::vector<Node> ranges;
       for (size_t a = 0; a < shape.size(); ++a) {
-        ranges.push_back(shape[a] == 1 ? g_.constant(DType::WeakInt, 0)
-                                       : g_.range(shape[a], static_cast<int64_t>(a), AxisKind::Loop));
+        ranges.push_back(shape[a] == 1
+                             ? g_.constant(DType::WeakInt, 0)
+                             : g_.range(shape[a], static_cast<int64_t>(a), AxisKind::Loop));
       }
       Draft source;
       size_t first = need.loads.front().first;
       for (const auto& use : need.loads) first = std::min(first, use.first);
       source.order = drafts_[first].order;
       const Node value = load_buffer(g_, source, id, shape, buffer(id).dtype, ranges);
-      before_.emplace(first, copy_draft(g_, source, target, shape, buffer(id).dtype, ranges, value));
+      before_.emplace(first,
+                      copy_draft(g_, source, target, shape, buffer(id).dtype, ranges, value));
     } else {
-      buffer(id).layout = wants_channels_last(id) ? channels_last(shape, need.lo, need.hi) : planar(shape, need.lo, need.hi);
+      buffer(id).layout = wants_channels_last(id) ? channels_last(shape, need.lo, need.hi)
+                                                  : planar(shape, need.lo, need.hi);
     }
     std::map<size_t, std::unordered_map<Node, Node>> maps;
     for (const auto& [i, load] : need.loads) {
@@ -296,14 +311,17 @@ void LayoutChooser::order_reduce_ranges(Draft& draft) {
     if (!n.is(Op::Reduce) || n.source_count() < 3) continue;
     std::unordered_map<Node, int64_t> stride;
     for (const LoadSite& site : sites) {
-      if (site.reduce != n || buffer(buffer_at(draft, site.slot)).role == BufferRole::Constant) continue;
+      if (site.reduce != n || buffer(buffer_at(draft, site.slot)).role == BufferRole::Constant)
+        continue;
       const auto at = address(draft, site);
       if (!at) continue;
-      for (const auto& [range, c] : at->terms) stride[range] = std::max(stride[range], c < 0 ? -c : c);
+      for (const auto& [range, c] : at->terms)
+        stride[range] = std::max(stride[range], c < 0 ? -c : c);
     }
     std::vector<Node> ranges;
     for (int i = 1; i < n.source_count(); ++i) ranges.push_back(n.src(i));
-    std::stable_sort(ranges.begin(), ranges.end(), [&](const Node& a, const Node& b) { return stride[a] > stride[b]; });
+    std::stable_sort(ranges.begin(), ranges.end(),
+                     [&](const Node& a, const Node& b) { return stride[a] > stride[b]; });
     std::vector<Node> sources{n.src(0)};
     sources.insert(sources.end(), ranges.begin(), ranges.end());
     const Node reordered = g_.make(Op::Reduce, n.dtype(), sources, n.arg());
@@ -347,9 +365,11 @@ void LayoutChooser::pack_operands(size_t index) {
       if (at->coefficient(site.reduce.src(i)) != 0) reduces.push_back(site.reduce.src(i));
     }
     for (const auto& [range, c] : at->terms) {
-      if (range != v && std::find(reduces.begin(), reduces.end(), range) == reduces.end()) outer.push_back(range);
+      if (range != v && std::find(reduces.begin(), reduces.end(), range) == reduces.end())
+        outer.push_back(range);
     }
-    std::sort(outer.begin(), outer.end(), [](const Node& a, const Node& b) { return a.id_arg() < b.id_arg(); });
+    std::sort(outer.begin(), outer.end(),
+              [](const Node& a, const Node& b) { return a.id_arg() < b.id_arg(); });
     if (reduces.empty()) continue;
     const bool shares_vector_axis = ir::depends_on(other, v);
     int64_t reuse = 1;  // how often each element is read
@@ -365,7 +385,8 @@ void LayoutChooser::pack_operands(size_t index) {
     const int64_t extent = v.range_extent();
     int64_t panel = extent;
     if (!shares_vector_axis && extent > width) {
-      panel = reuse < 4 ? std::min<int64_t>(4 * width, (extent + width - 1) / width * width) : 2 * width;
+      panel = reuse < 4 ? std::min<int64_t>(4 * width, (extent + width - 1) / width * width)
+                        : 2 * width;
     }
     // Dims of the packed buffer: outer…, v, reduces…; digits: outer…, v / panel, reduces…, v % panel.
     Shape shape;
@@ -411,9 +432,11 @@ void LayoutChooser::pack_operands(size_t index) {
 void LayoutChooser::drain_pending() {
   std::vector<Draft> all;
   for (size_t i = 0; i < drafts_.size(); ++i) {
-    for (auto [it, end] = before_.equal_range(i); it != end; ++it) all.push_back(std::move(it->second));
+    for (auto [it, end] = before_.equal_range(i); it != end; ++it)
+      all.push_back(std::move(it->second));
     all.push_back(std::move(drafts_[i]));
-    for (auto [it, end] = after_.equal_range(i); it != end; ++it) all.push_back(std::move(it->second));
+    for (auto [it, end] = after_.equal_range(i); it != end; ++it)
+      all.push_back(std::move(it->second));
   }
   drafts_ = std::move(all);
 }
@@ -422,15 +445,20 @@ void LayoutChooser::drain_pending() {
 int64_t modular_divisor(const Node& sink, const Node& range) {
   int64_t best = 0;
   for (const Node& n : ir::toposort(sink)) {
-    if ((!n.is(Op::Floordiv) && !n.is(Op::Floormod)) || n.src(0) != range || !n.src(1).is_const()) continue;
+    if ((!n.is(Op::Floordiv) && !n.is(Op::Floormod)) || n.src(0) != range || !n.src(1).is_const())
+      continue;
     const int64_t c = n.src(1).const_int();
-    if (c > 1 && range.range_extent() % c == 0 && c < range.range_extent() && (best == 0 || c < best)) best = c;
+    if (c > 1 && range.range_extent() % c == 0 && c < range.range_extent() &&
+        (best == 0 || c < best))
+      best = c;
   }
   return best;
 }
 
-Node split_range(Graph& g, const Node& root, const Node& range, const Node& outer, const Node& inner, int64_t c) {
-  const Node whole = g.alu(Op::Add, {g.alu(Op::Mul, {outer, g.constant(DType::WeakInt, c)}), inner});
+Node split_range(Graph& g, const Node& root, const Node& range, const Node& outer,
+                 const Node& inner, int64_t c) {
+  const Node whole =
+      g.alu(Op::Add, {g.alu(Op::Mul, {outer, g.constant(DType::WeakInt, c)}), inner});
   std::unordered_map<Node, Node> done;
   std::vector<Node> sources;
   for (const Node& n : ir::toposort(root)) {

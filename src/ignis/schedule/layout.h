@@ -1,9 +1,9 @@
 #pragma once
 
-#include <vector>
-
 #include "ignis/schedule/schedule.h"
 #include "ignis/schedule/split.h"
+
+#include <vector>
 
 namespace ignis::schedule {
 

@@ -10,7 +10,9 @@ namespace {
 constexpr int64_t kAlignment = 64;
 
 int64_t align(int64_t v) { return (v + kAlignment - 1) / kAlignment * kAlignment; }
-bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+bool overlap(const Lifetime& a, const Lifetime& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 /// First fit by descending size within one group, starting at `base`; returns the end.
 int64_t place(std::vector<Lifetime*> group, int64_t base) {
@@ -27,8 +29,9 @@ int64_t place(std::vector<Lifetime*> group, int64_t base) {
       at = std::max(at, align(other->offset + other->size_bytes));
     }
     life->offset = at;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), life,
-                                   [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; }),
+    placed.insert(std::upper_bound(
+                      placed.begin(), placed.end(), life,
+                      [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; }),
                   life);
     end = std::max(end, align(at + life->size_bytes));
   }

@@ -1,14 +1,14 @@
 #include "ignis/schedule/schedule.h"
 
-#include <algorithm>
-#include <unordered_map>
-
 #include "ignis/ir/affine.h"
 #include "ignis/ir/simplify.h"
 #include "ignis/schedule/draft.h"
 #include "ignis/schedule/layout.h"
 #include "ignis/schedule/memory_plan.h"
 #include "ignis/schedule/split.h"
+
+#include <algorithm>
+#include <unordered_map>
 
 namespace ignis::schedule {
 namespace {
@@ -31,7 +31,8 @@ Kernel finish(Graph& g, const Schedule& schedule, const Draft& draft) {
     if (n.is(Op::Param)) params.push_back(n);
   }
   const auto slot_of = [](const Node& p) { return p.arg().ints[0]; };
-  std::stable_partition(params.begin(), params.end(), [&](const Node& p) { return slot_of(p) == 0; });
+  std::stable_partition(params.begin(), params.end(),
+                        [&](const Node& p) { return slot_of(p) == 0; });
   for (const Node& p : params) {
     const int id = draft.buffers[static_cast<size_t>(slot_of(p))];
     const Buffer& b = schedule.buffers[static_cast<size_t>(id)];
@@ -49,7 +50,8 @@ Kernel finish(Graph& g, const Schedule& schedule, const Draft& draft) {
 
 /// Kernels that read only constants run once when the model is loaded; what they write becomes a constant.
 void mark_load_time(Schedule& schedule, std::vector<Draft>& drafts) {
-  std::unordered_map<int, bool> constant_writers;  // buffer -> all kernels that write it are load-time
+  std::unordered_map<int, bool>
+      constant_writers;  // buffer -> all kernels that write it are load-time
   for (Draft& d : drafts) {
     bool constant = true;
     for (const LoadSite& site : loads_of(d)) {
@@ -58,7 +60,8 @@ void mark_load_time(Schedule& schedule, std::vector<Draft>& drafts) {
                   (constant_writers.count(id) != 0 && constant_writers[id]);
     }
     const int out = d.buffers[0];
-    d.at_load = constant && schedule.buffers[static_cast<size_t>(out)].role == BufferRole::Temporary;
+    d.at_load =
+        constant && schedule.buffers[static_cast<size_t>(out)].role == BufferRole::Temporary;
     const auto [it, fresh] = constant_writers.emplace(out, d.at_load);
     if (!fresh) it->second = it->second && d.at_load;
   }
@@ -100,7 +103,8 @@ void plan_arena(Schedule& schedule) {
         life.size_bytes = b.size_bytes();
         // Padding of blocked layouts is read as zeros too, exactly like a halo.
         if (b.layout.storage_count() != element_count(b.shape)) {
-          life.exclusive_class = std::string(to_string(b.dtype)) + ignis::to_string(b.shape) + b.layout.to_string();
+          life.exclusive_class =
+              std::string(to_string(b.dtype)) + ignis::to_string(b.shape) + b.layout.to_string();
         }
         lifetimes.push_back(life);
         ids.push_back(id);
@@ -116,8 +120,8 @@ void plan_arena(Schedule& schedule) {
 
 }  // namespace
 
-Result<Schedule> make_schedule(const std::vector<Node>& inputs, const std::vector<Node>& outputs, const Target& target,
-                               const Options& options) {
+Result<Schedule> make_schedule(const std::vector<Node>& inputs, const std::vector<Node>& outputs,
+                               const Target& target, const Options& options) {
   Schedule schedule;
   schedule.graph = std::make_shared<Graph>();
   Graph& g = *schedule.graph;
@@ -125,8 +129,8 @@ Result<Schedule> make_schedule(const std::vector<Node>& inputs, const std::vecto
   for (const Buffer& b : schedule.buffers) {
     IGNIS_TRY_ASSIGN(const int64_t count, checked_element_count(b.shape));
     if (count > kMaxBufferBytes / 8) {
-      return Error(ErrorCode::OutOfMemory, "Buffer '" + b.name + "' of shape " + ignis::to_string(b.shape) +
-                                               " exceeds 2^47 bytes.");
+      return Error(ErrorCode::OutOfMemory, "Buffer '" + b.name + "' of shape " +
+                                               ignis::to_string(b.shape) + " exceeds 2^47 bytes.");
     }
   }
   for (Draft& d : drafts) {

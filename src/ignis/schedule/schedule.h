@@ -1,11 +1,11 @@
 #pragma once
 
+#include "ignis/base/target.h"
+#include "ignis/ir/graph.h"
+
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "ignis/base/target.h"
-#include "ignis/ir/graph.h"
 
 namespace ignis::schedule {
 
@@ -16,11 +16,12 @@ enum class BufferRole : uint8_t { Input, Output, Constant, Temporary };
 struct Buffer {
   BufferRole role = BufferRole::Temporary;
   DType dtype = DType::Float32;
-  Shape shape;          ///< logical
+  Shape shape;  ///< logical
   ir::Layout layout;
   std::string name;
-  int input = -1;       ///< Input: index of the graph input. Output: index of the graph output
-  ir::BufferData data;  ///< Constant straight from the model; null bytes: filled at load by a Pack or an at_load kernel
+  int input = -1;  ///< Input: index of the graph input. Output: index of the graph output
+  ir::BufferData
+      data;  ///< Constant straight from the model; null bytes: filled at load by a Pack or an at_load kernel
   int64_t arena_offset = -1;  ///< Temporary: set by the memory plan
   int64_t size_bytes() const { return layout.storage_count() * ignis::size_bytes(dtype); }
 };
@@ -29,9 +30,9 @@ struct Buffer {
 struct Kernel {
   ir::Node sink;
   std::vector<int> buffers;
-  std::vector<int> written;   ///< slots that are stored
+  std::vector<int> written;      ///< slots that are stored
   std::vector<ir::Node> layers;  ///< nodes of the tensor graph that end in this kernel, for names
-  bool at_load = false;       ///< depends on constants only: run once when the model is loaded
+  bool at_load = false;          ///< depends on constants only: run once when the model is loaded
 };
 
 /// Re-lays a constant once at load: for every value of the `extents` loops, element at the dot product of the values
@@ -53,14 +54,15 @@ struct Schedule {
 
 struct Options {
   FloatLevel float_level = FloatLevel::Finite;
-  bool choose_layouts = true;   ///< off: everything planar
-  bool fuse = true;             ///< off: every elementwise and reduce node is a kernel of its own
+  bool choose_layouts = true;  ///< off: everything planar
+  bool fuse = true;            ///< off: every elementwise and reduce node is a kernel of its own
 };
 
 /// Splits the tensor graph below `outputs` into kernels, chooses layouts and plans memory. `inputs` are the Param
 /// nodes of the graph's inputs, in order.
 /// Errors: Unsupported when a node cannot be scheduled (named), OutOfMemory when a buffer exceeds 2^47 bytes.
-Result<Schedule> make_schedule(const std::vector<ir::Node>& inputs, const std::vector<ir::Node>& outputs,
-                               const Target& target, const Options& options = {});
+Result<Schedule> make_schedule(const std::vector<ir::Node>& inputs,
+                               const std::vector<ir::Node>& outputs, const Target& target,
+                               const Options& options = {});
 
 }  // namespace ignis::schedule

@@ -1,12 +1,12 @@
 #include "ignis/schedule/split.h"
 
+#include "ignis/ir/simplify.h"
+#include "ignis/schedule/indexing.h"
+
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
-
-#include "ignis/ir/simplify.h"
-#include "ignis/schedule/indexing.h"
 
 namespace ignis::schedule {
 namespace {
@@ -27,7 +27,8 @@ struct Use {
 /// Identifies one reading for memo tables.
 using ReadingKey = std::vector<uint32_t>;
 ReadingKey key_of(const Node& node, int kernel, const Indices& indices) {
-  ReadingKey key{node.id(), static_cast<uint32_t>(kernel), indices.valid ? indices.valid.id() + 1 : 0};
+  ReadingKey key{node.id(), static_cast<uint32_t>(kernel),
+                 indices.valid ? indices.valid.id() + 1 : 0};
   for (const Node& n : indices.at) key.push_back(n.id());
   return key;
 }
@@ -36,21 +37,35 @@ bool is_leaf(const Node& n) { return n.is(Op::Const) || n.is(Op::Buffer) || n.is
 
 bool is_expensive(Op op) {
   switch (op) {
-    case Op::Exp: case Op::Exp2: case Op::Log: case Op::Log2: case Op::Sin: case Op::Cos: case Op::Erf: case Op::Tanh:
-    case Op::Atan: case Op::Pow: case Op::Fdiv: case Op::Reciprocal: case Op::Sqrt: case Op::Cdiv: case Op::Cmod:
-    case Op::Floordiv: case Op::Floormod: return true;
+    case Op::Exp:
+    case Op::Exp2:
+    case Op::Log:
+    case Op::Log2:
+    case Op::Sin:
+    case Op::Cos:
+    case Op::Erf:
+    case Op::Tanh:
+    case Op::Atan:
+    case Op::Pow:
+    case Op::Fdiv:
+    case Op::Reciprocal:
+    case Op::Sqrt:
+    case Op::Cdiv:
+    case Op::Cmod:
+    case Op::Floordiv:
+    case Op::Floormod: return true;
     default: return false;
   }
 }
 
 /// A kernel under construction.
 struct Root {
-  Node value;                 ///< tensor node stored
+  Node value;                   ///< tensor node stored
   bool reads_realised = false;  ///< `value` is a leaf or lies in another buffer: a plain copy
   int buffer = 0;
   std::vector<Node> ranges;
   std::vector<int64_t> store_offset;  ///< per axis of the buffer; empty: none
-  int store_axis = -1;        ///< Stack: the axis that is not one of the value's
+  int store_axis = -1;                ///< Stack: the axis that is not one of the value's
   uint32_t order = 0;
   int64_t next_range = 0;
   bool has_contraction = false;
@@ -58,8 +73,13 @@ struct Root {
 
 class Splitter {
  public:
-  Splitter(const std::vector<Node>& inputs, const std::vector<Node>& outputs, const Options& options, Schedule& schedule)
-      : inputs_(inputs), outputs_(outputs), options_(options), schedule_(schedule), g_(*schedule.graph) {}
+  Splitter(const std::vector<Node>& inputs, const std::vector<Node>& outputs,
+           const Options& options, Schedule& schedule)
+      : inputs_(inputs),
+        outputs_(outputs),
+        options_(options),
+        schedule_(schedule),
+        g_(*schedule.graph) {}
 
   Result<std::vector<Draft>> run();
 
@@ -89,11 +109,12 @@ class Splitter {
   Graph& g_;
 
   std::unordered_map<Node, std::vector<Use>> uses_;
-  std::unordered_map<Node, int> realised_;        ///< tensor node -> buffer
+  std::unordered_map<Node, int> realised_;  ///< tensor node -> buffer
   std::unordered_map<Node, int> leaf_buffers_;
-  std::unordered_set<Node> decided_inline_;       ///< reduces that a reshape above already took into its kernel
+  std::unordered_set<Node>
+      decided_inline_;  ///< reduces that a reshape above already took into its kernel
   std::unordered_map<Node, int> consumers_;
-  std::unordered_set<Node> forced_;               ///< must be addressable: read at data-dependent places
+  std::unordered_set<Node> forced_;  ///< must be addressable: read at data-dependent places
   std::unordered_map<Node, bool> touches_buffer_, touches_input_, expensive_, has_reduce_;
   std::vector<Root> roots_;
   std::map<ReadingKey, std::vector<Node>> reduce_ranges_;
@@ -121,8 +142,9 @@ int Splitter::buffer_of_leaf(const Node& leaf) {
   const auto it = leaf_buffers_.find(leaf);
   if (it != leaf_buffers_.end()) return it->second;
   const bool is_param = leaf.is(Op::Param);
-  const int id = new_buffer(is_param ? BufferRole::Input : BufferRole::Constant, leaf.dtype(), leaf.shape(),
-                            is_param ? leaf.arg().text : "w" + std::to_string(leaf.id()));
+  const int id =
+      new_buffer(is_param ? BufferRole::Input : BufferRole::Constant, leaf.dtype(), leaf.shape(),
+                 is_param ? leaf.arg().text : "w" + std::to_string(leaf.id()));
   if (!is_param) schedule_.buffers.back().data = leaf.graph().buffer_data(leaf);
   leaf_buffers_[leaf] = id;
   return id;
@@ -214,7 +236,8 @@ std::vector<Node> ranges_in(const Indices& indices) {
   for (const Node& n : ir::toposort(roots)) {
     if (n.is(Op::Range)) found.push_back(n);
   }
-  std::sort(found.begin(), found.end(), [](const Node& a, const Node& b) { return a.id_arg() < b.id_arg(); });
+  std::sort(found.begin(), found.end(),
+            [](const Node& a, const Node& b) { return a.id_arg() < b.id_arg(); });
   return found;
 }
 
@@ -232,7 +255,8 @@ void Splitter::propagate(const Node& node, const Use& use) {
   if (node.is(Op::Gather)) {
     Use lookup = use;
     const size_t rank = node.src(1).shape().size();
-    lookup.indices.at.assign(use.indices.at.begin(), use.indices.at.begin() + static_cast<std::ptrdiff_t>(rank));
+    lookup.indices.at.assign(use.indices.at.begin(),
+                             use.indices.at.begin() + static_cast<std::ptrdiff_t>(rank));
     for (int i = 1; i < node.source_count(); ++i) read(node.src(i), lookup);
     return;  // the data is read at places that only the run knows: it is a buffer
   }
@@ -290,13 +314,16 @@ bool is_contraction(const Node& reduce) {
 }
 
 bool Splitter::must_realise(const Node& node, const std::vector<Use>& readings) {
-  if (node.is(Op::Contiguous) || node.is(Op::Cat) || (node.is(Op::Stack) && !node.shape().empty())) return true;
+  if (node.is(Op::Contiguous) || node.is(Op::Cat) || (node.is(Op::Stack) && !node.shape().empty()))
+    return true;
   if (forced_.count(node) != 0) return true;
   if (decided_inline_.count(node) != 0) return false;
   if (ir::is_movement(node.op()) && !node.is(Op::Gather)) return takes_reduce_along(node, readings);
   // Padding with another value than 0: where(inside, padded x, value) is an index rule, not a computation.
-  if (node.is(Op::Where) && !touches_buffer_[node.src(0)] && !touches_buffer_[node.src(2)]) return false;
-  if (!touches_buffer_[node]) return node.is(Op::ReduceAxes);  // index arithmetic and constants stay inline
+  if (node.is(Op::Where) && !touches_buffer_[node.src(0)] && !touches_buffer_[node.src(2)])
+    return false;
+  if (!touches_buffer_[node])
+    return node.is(Op::ReduceAxes);  // index arithmetic and constants stay inline
   if (!options_.fuse) return true;
   for (const Use& u : readings) {
     if (u.kernel != readings[0].kernel) return true;
@@ -341,7 +368,8 @@ bool Splitter::must_realise(const Node& node, const std::vector<Use>& readings) 
 /// own axes ([N, C, H, W]), for which layouts are chosen, not the factored ones of the contraction.
 bool Splitter::takes_reduce_along(const Node& reshape, const std::vector<Use>& readings) {
   const Node reduce = reshape.src(0);
-  if (!reshape.is(Op::Reshape) || !reduce.is(Op::ReduceAxes) || consumers_[reduce] != 1) return false;
+  if (!reshape.is(Op::Reshape) || !reduce.is(Op::ReduceAxes) || consumers_[reduce] != 1)
+    return false;
   std::vector<Use> moved;
   for (Use use : readings) {
     use.indices = source_indices(g_, reshape, use.indices);
@@ -357,7 +385,9 @@ void Splitter::realise(const Node& node) {
   for (size_t i = 0; i < outputs_.size() && buffer < 0; ++i) {
     if (outputs_[i] == node) buffer = schedule_.outputs[i];
   }
-  if (buffer < 0) buffer = new_buffer(BufferRole::Temporary, node.dtype(), node.shape(), "t" + std::to_string(node.id()));
+  if (buffer < 0)
+    buffer = new_buffer(BufferRole::Temporary, node.dtype(), node.shape(),
+                        "t" + std::to_string(node.id()));
   realised_[node] = buffer;
   if (node.is(Op::Cat) || node.is(Op::Stack)) {
     const bool stacks = node.is(Op::Stack);
@@ -380,14 +410,16 @@ void Splitter::realise(const Node& node) {
   }
   const int k = start_kernel(node, buffer, node.id());
   const Root& root = roots_[static_cast<size_t>(k)];
-  if (node.is(Op::ReduceAxes) && is_contraction(node)) roots_[static_cast<size_t>(k)].has_contraction = true;
+  if (node.is(Op::ReduceAxes) && is_contraction(node))
+    roots_[static_cast<size_t>(k)].has_contraction = true;
   propagate(node, Use{k, Indices{root.ranges, {}}, loops_of(root)});
 }
 
 Result<std::vector<Draft>> Splitter::run() {
   for (const Node& input : inputs_) {
     const int buffer = buffer_of_leaf(input);
-    schedule_.buffers[static_cast<size_t>(buffer)].input = static_cast<int>(schedule_.inputs.size());
+    schedule_.buffers[static_cast<size_t>(buffer)].input =
+        static_cast<int>(schedule_.inputs.size());
     schedule_.inputs.push_back(buffer);
   }
   collect_facts();
@@ -397,7 +429,8 @@ Result<std::vector<Draft>> Splitter::run() {
                                   "out" + std::to_string(schedule_.outputs.size()));
     schedule_.buffers.back().input = static_cast<int>(schedule_.outputs.size());
     schedule_.outputs.push_back(buffer);
-    if ((is_leaf(output) || !seen_outputs.insert(output).second) && element_count(output.shape()) != 0) {
+    if ((is_leaf(output) || !seen_outputs.insert(output).second) &&
+        element_count(output.shape()) != 0) {
       const int k = start_kernel(output, buffer, ~0u);
       Root& root = roots_[static_cast<size_t>(k)];
       root.reads_realised = true;
@@ -405,7 +438,8 @@ Result<std::vector<Draft>> Splitter::run() {
     }
   }
   std::vector<Node> order = ir::toposort(outputs_);
-  std::sort(order.begin(), order.end(), [](const Node& a, const Node& b) { return a.id() > b.id(); });
+  std::sort(order.begin(), order.end(),
+            [](const Node& a, const Node& b) { return a.id() > b.id(); });
   for (const Node& node : order) {
     if (is_leaf(node)) continue;
     const bool is_output = seen_outputs.count(node) != 0;
@@ -425,7 +459,8 @@ Result<std::vector<Draft>> Splitter::run() {
     IGNIS_TRY_ASSIGN(Draft draft, write(static_cast<int>(k)));
     drafts.push_back(std::move(draft));
   }
-  std::stable_sort(drafts.begin(), drafts.end(), [](const Draft& a, const Draft& b) { return a.order < b.order; });
+  std::stable_sort(drafts.begin(), drafts.end(),
+                   [](const Draft& a, const Draft& b) { return a.order < b.order; });
   return drafts;
 }
 
@@ -456,7 +491,8 @@ Node padded(Graph& g, const Node& value, const Node& valid) {
     // The load's gate includes all of `valid`?
     const std::vector<Node> have = clauses(value.src(2));
     bool all = true;
-    for (const Node& c : clauses(valid)) all &= std::find(have.begin(), have.end(), c) != have.end();
+    for (const Node& c : clauses(valid))
+      all &= std::find(have.begin(), have.end(), c) != have.end();
     if (all) return value;
   }
   return g.alu(Op::Where, {valid, value, g.constant(value.dtype(), 0)});
@@ -473,8 +509,9 @@ Node fold_gated_load(Graph& g, const Node& condition, const Node& load, const No
   Node alternative = otherwise;
   if (alternative.dtype() != load.dtype()) {
     if (!is_weak(alternative.dtype())) return {};
-    alternative = is_float(alternative.dtype()) ? g.constant_float(load.dtype(), alternative.const_float())
-                                                : g.constant(load.dtype(), alternative.const_int());
+    alternative = is_float(alternative.dtype())
+                      ? g.constant_float(load.dtype(), alternative.const_float())
+                      : g.constant(load.dtype(), alternative.const_int());
   }
   return g.make(Op::Load, load.dtype(), {load.src(0), alternative, load.src(2)});
 }
@@ -484,9 +521,11 @@ Node Splitter::build(const Node& node, const Indices& indices, bool is_root) {
     return g_.make(Op::Const, node.dtype(), std::span<const Node>{}, node.arg());
   }
   if (element_count(node.shape()) == 0) return g_.constant(node.dtype(), 0);
-  if (node.is(Op::Buffer) || node.is(Op::Param)) return load(buffer_of_leaf(node), node.dtype(), indices);
+  if (node.is(Op::Buffer) || node.is(Op::Param))
+    return load(buffer_of_leaf(node), node.dtype(), indices);
   const auto realised = realised_.find(node);
-  if (realised != realised_.end() && !is_root) return load(realised->second, strong(node.dtype()), indices);
+  if (realised != realised_.end() && !is_root)
+    return load(realised->second, strong(node.dtype()), indices);
 
   const ReadingKey key = key_of(node, current_, indices);
   const auto done = built_.find(key);
@@ -500,7 +539,9 @@ Node Splitter::build(const Node& node, const Indices& indices, bool is_root) {
       if (r.is(Op::Range)) sources.push_back(r);
     }
     layers_.push_back(node);
-    result = sources.size() == 1 ? value : g_.make(Op::Reduce, node.dtype(), sources, ir::Arg{{node.arg().ints[0]}, {}});
+    result = sources.size() == 1
+                 ? value
+                 : g_.make(Op::Reduce, node.dtype(), sources, ir::Arg{{node.arg().ints[0]}, {}});
   } else if (node.is(Op::Gather)) {
     Indices lookup = indices;
     const size_t rank = node.src(1).shape().size();
@@ -511,12 +552,14 @@ Node Splitter::build(const Node& node, const Indices& indices, bool is_root) {
       const int64_t extent = node.src(0).shape()[static_cast<size_t>(i - 1)];
       const Node at = g_.cast(build(node.src(i), lookup), DType::Int64);
       // Indices come from the model's data: outside the axis nothing is read and the value is 0.
-      const Node inside = g_.alu(Op::And, {g_.alu(Op::Cmplt, {g_.constant(DType::Int64, -1), at}),
-                                           g_.alu(Op::Cmplt, {at, g_.constant(DType::Int64, extent)})});
+      const Node inside =
+          g_.alu(Op::And, {g_.alu(Op::Cmplt, {g_.constant(DType::Int64, -1), at}),
+                           g_.alu(Op::Cmplt, {at, g_.constant(DType::Int64, extent)})});
       data.valid = both(g_, data.valid, inside);
       data.at.push_back(at);
     }
-    data.at.insert(data.at.end(), indices.at.begin() + static_cast<std::ptrdiff_t>(rank), indices.at.end());
+    data.at.insert(data.at.end(), indices.at.begin() + static_cast<std::ptrdiff_t>(rank),
+                   indices.at.end());
     result = build(node.src(0), data);
   } else if (ir::is_movement(node.op()) && !node.is(Op::Cat)) {
     const Indices inner = source_indices(g_, node, indices);
@@ -526,14 +569,15 @@ Node Splitter::build(const Node& node, const Indices& indices, bool is_root) {
     std::vector<Node> sources;
     for (int i = 0; i < node.source_count(); ++i) {
       const Node s = node.src(i);
-      sources.push_back(build(s, s.shape().empty() && !node.shape().empty() ? Indices{{}, indices.valid} : indices));
+      sources.push_back(build(
+          s, s.shape().empty() && !node.shape().empty() ? Indices{{}, indices.valid} : indices));
     }
     if (node.is(Op::Where)) result = fold_gated_load(g_, sources[0], sources[1], sources[2]);
     if (!result) result = g_.make(node.op(), node.dtype(), sources, node.arg());
     layers_.push_back(node);
   } else {
-    failure_ = "The scheduler cannot place a " + std::string(ir::to_string(node.op())) + " of shape " +
-               ignis::to_string(node.shape()) + ".";
+    failure_ = "The scheduler cannot place a " + std::string(ir::to_string(node.op())) +
+               " of shape " + ignis::to_string(node.shape()) + ".";
     return g_.constant(strong(node.dtype()), 0);
   }
   built_[key] = result;
@@ -558,8 +602,10 @@ Result<Draft> Splitter::write(int kernel) {
   if (root.store_axis >= 0) at.insert(at.begin() + root.store_axis, g_.constant(DType::WeakInt, 0));
   for (size_t i = 0; i < at.size(); ++i) {
     const int64_t offset = root.store_offset.empty() ? 0 : root.store_offset[i];
-    sources.push_back(offset == 0 ? at[i]
-                                  : ir::simplify(g_, g_.alu(Op::Add, {at[i], g_.constant(DType::WeakInt, offset)})));
+    sources.push_back(
+        offset == 0
+            ? at[i]
+            : ir::simplify(g_, g_.alu(Op::Add, {at[i], g_.constant(DType::WeakInt, offset)})));
   }
   const Node index = g_.make(Op::Index, buffer.dtype, sources);
   Draft draft;
@@ -574,8 +620,9 @@ Result<Draft> Splitter::write(int kernel) {
 
 }  // namespace
 
-Result<std::vector<Draft>> split_kernels(const std::vector<Node>& inputs, const std::vector<Node>& outputs,
-                                         const Options& options, Schedule& schedule) {
+Result<std::vector<Draft>> split_kernels(const std::vector<Node>& inputs,
+                                         const std::vector<Node>& outputs, const Options& options,
+                                         Schedule& schedule) {
   return Splitter(inputs, outputs, options, schedule).run();
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "ignis/ir/graph.h"
 #include "ignis/schedule/schedule.h"
+
+#include <memory>
+#include <vector>
 
 namespace ignis::schedule {
 
@@ -25,7 +25,7 @@ struct Draft {
 /// inside their kernel; any other is materialised. So a reduce takes its elementwise users as its epilogue, and a
 /// reduce over trailing axes whose result is broadcast back (softmax, layer norm) shares the kernel with them.
 Result<std::vector<Draft>> split_kernels(const std::vector<ir::Node>& inputs,
-                                         const std::vector<ir::Node>& outputs, const Options& options,
-                                         Schedule& schedule);
+                                         const std::vector<ir::Node>& outputs,
+                                         const Options& options, Schedule& schedule);
 
 }  // namespace ignis::schedule

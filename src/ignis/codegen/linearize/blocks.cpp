@@ -27,7 +27,8 @@ Block* BlockBuilder::home(const Node& node) const {
   return it->second;
 }
 
-Node BlockBuilder::value(Op op, DType dtype, std::span<const Node> sources, ir::Arg arg, int lanes) {
+Node BlockBuilder::value(Op op, DType dtype, std::span<const Node> sources, ir::Arg arg,
+                         int lanes) {
   return place(graph_.make(op, dtype, sources, std::move(arg), lanes));
 }
 
@@ -54,14 +55,16 @@ Node BlockBuilder::mod(const Node& a, int64_t c) {
   return value(Op::Cmod, DType::Int64, {a, constant(DType::Int64, c)});
 }
 Node BlockBuilder::min(const Node& a, const Node& b) {
-  if (a.is_const() && b.is_const()) return constant(DType::Int64, std::min(a.const_int(), b.const_int()));
+  if (a.is_const() && b.is_const())
+    return constant(DType::Int64, std::min(a.const_int(), b.const_int()));
   return value(Op::Min, DType::Int64, {a, b});
 }
 
 Block* BlockBuilder::open(Block* parent, const Node& end) {
   auto block = std::make_unique<Block>();
-  block->range = graph_.make(Op::Range, DType::Int64, {end},
-                             ir::Arg{{next_range_++, static_cast<int64_t>(ir::AxisKind::Loop)}, {}});
+  block->range =
+      graph_.make(Op::Range, DType::Int64, {end},
+                  ir::Arg{{next_range_++, static_cast<int64_t>(ir::AxisKind::Loop)}, {}});
   block->parent = parent;
   block->depth = parent->depth + 1;
   Block* raw = block.get();
@@ -81,13 +84,15 @@ void BlockBuilder::close(Block* block) {
 }
 
 Node BlockBuilder::declare_reg(Block* block, DType dtype, int lanes) {
-  const Node reg = graph_.make(Op::Reg, dtype, std::span<const Node>{}, ir::Arg{{next_reg_++}, {}}, lanes);
+  const Node reg =
+      graph_.make(Op::Reg, dtype, std::span<const Node>{}, ir::Arg{{next_reg_++}, {}}, lanes);
   append(block, reg);
   return reg;
 }
 
 Node BlockBuilder::read_reg(Block* block, const Node& reg) {
-  const Node read = graph_.make(Op::Load, reg.dtype(), {reg}, ir::Arg{{next_read_++}, {}}, reg.lanes());
+  const Node read =
+      graph_.make(Op::Load, reg.dtype(), {reg}, ir::Arg{{next_read_++}, {}}, reg.lanes());
   append(block, read);
   return read;
 }
@@ -107,7 +112,8 @@ std::vector<Node> BlockBuilder::take() {
   while (!stack.empty()) {
     Frame& frame = stack.back();
     if (frame.next == frame.block->items.size()) {
-      if (frame.block->range) list.push_back(graph_.make(Op::End, DType::Void, {frame.block->range}));
+      if (frame.block->range)
+        list.push_back(graph_.make(Op::End, DType::Void, {frame.block->range}));
       stack.pop_back();
       continue;
     }

@@ -1,17 +1,17 @@
 #pragma once
 
+#include "ignis/ir/graph.h"
+
 #include <memory>
 #include <unordered_map>
 #include <variant>
 #include <vector>
 
-#include "ignis/ir/graph.h"
-
 namespace ignis::codegen {
 
 /// A loop body under construction: nodes and inner loops in execution order.
 struct Block {
-  ir::Node range;   ///< null for the top of the program
+  ir::Node range;  ///< null for the top of the program
   Block* parent = nullptr;
   int depth = 0;
   std::vector<std::variant<ir::Node, std::unique_ptr<Block>>> items;
@@ -28,16 +28,19 @@ class BlockBuilder {
   Block* top() { return top_.get(); }
 
   /// Makes a pure node and places it (constants and params too).
-  ir::Node value(ir::Op op, DType dtype, std::span<const ir::Node> sources, ir::Arg arg = {}, int lanes = 1);
-  ir::Node value(ir::Op op, DType dtype, std::initializer_list<ir::Node> sources, ir::Arg arg = {}, int lanes = 1) {
-    return value(op, dtype, std::span<const ir::Node>(sources.begin(), sources.size()), std::move(arg), lanes);
+  ir::Node value(ir::Op op, DType dtype, std::span<const ir::Node> sources, ir::Arg arg = {},
+                 int lanes = 1);
+  ir::Node value(ir::Op op, DType dtype, std::initializer_list<ir::Node> sources, ir::Arg arg = {},
+                 int lanes = 1) {
+    return value(op, dtype, std::span<const ir::Node>(sources.begin(), sources.size()),
+                 std::move(arg), lanes);
   }
   ir::Node constant(DType dtype, int64_t v) { return place(graph_.constant(dtype, v)); }
   ir::Node constant_float(DType dtype, double v) { return place(graph_.constant_float(dtype, v)); }
   /// Int64 arithmetic with folding of constants and identities.
   ir::Node add(const ir::Node& a, const ir::Node& b);
   ir::Node mul(const ir::Node& a, int64_t c);
-  ir::Node div(const ir::Node& a, int64_t c);   ///< a >= 0, c > 0
+  ir::Node div(const ir::Node& a, int64_t c);  ///< a >= 0, c > 0
   ir::Node mod(const ir::Node& a, int64_t c);
   ir::Node min(const ir::Node& a, const ir::Node& b);
 

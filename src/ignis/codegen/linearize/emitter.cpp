@@ -1,11 +1,11 @@
 #include "ignis/codegen/linearize/emitter.h"
 
+#include "ignis/codegen/linearize/blocks.h"
+
 #include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
-
-#include "ignis/codegen/linearize/blocks.h"
 
 namespace ignis::codegen {
 namespace {
@@ -19,8 +19,8 @@ using ir::Op;
 struct AxisValue {
   std::vector<std::pair<Node, int64_t>> terms;
   int64_t constant = 0;
-  int lanes = 1;        ///< > 1: lane l stands for value + l
-  int valid = 1;        ///< lanes that lie inside the axis; the others are masked
+  int lanes = 1;  ///< > 1: lane l stands for value + l
+  int valid = 1;  ///< lanes that lie inside the axis; the others are masked
   bool bound = false;
 };
 
@@ -41,7 +41,7 @@ class Emitter {
   int64_t run();
 
  private:
-  struct Window {       // of an axis inside its cache tile
+  struct Window {  // of an axis inside its cache tile
     int segment = -1;
     Node first, count;  // tile index of the first tile, number of tiles
   };
@@ -61,7 +61,9 @@ class Emitter {
   Node eval_new(const Node& n);
   Node eval_load(const Node& n);
   Node eval_const(const Node& n);
-  Node eval_integer(const Node& n);   // weak index arithmetic
+  Node eval_integer(const Node& n);  // weak index arithmetic
+  bool can_transpose(const Address& address, int axis) const;
+  Node load_transposed(const Node& load, const Node& param, const Address& address, int axis);
   Node axis_scalar(int axis);
   Node axis_value(int axis);
   Node offset_of(const Address& address);
@@ -103,6 +105,12 @@ std::vector<Segment> Emitter::make_segments(int axis) const {
     if (n % tile != 0) list.push_back({n / tile * tile, n % tile, 1});
     return list;
   }
+  if (axis == plan_.tile_axis && plan_.transposes) {
+    std::vector<Segment> list;
+    if (n / plan_.tile > 0) list.push_back({0, plan_.tile, n / plan_.tile});
+    if (n % plan_.tile != 0) list.push_back({n / plan_.tile * plan_.tile, n % plan_.tile, 1});
+    return list;
+  }
   if (axis == plan_.tile_axis) {
     // Two neighbouring sizes cover the axis without a short rest.
     const int64_t count = (n + plan_.tile - 1) / plan_.tile;
@@ -126,20 +134,24 @@ int64_t Emitter::run() {
   for (size_t a = 0; a < k_.axes().size(); ++a) {
     if (!k_.axes()[a].is_reduce) segments_[a] = make_segments(static_cast<int>(a));
   }
-  const Node part = b_.place(program_.graph->make(Op::Special, DType::Int64, std::span<const Node>{},
-                                                  ir::Arg{{0, (int64_t{1} << 31)}, "part"}));
-  const Node parts = b_.place(program_.graph->make(Op::Special, DType::Int64, std::span<const Node>{},
-                                                   ir::Arg{{1, (int64_t{1} << 31)}, "parts"}));
+  const Node part =
+      b_.place(program_.graph->make(Op::Special, DType::Int64, std::span<const Node>{},
+                                    ir::Arg{{0, (int64_t{1} << 31)}, "part"}));
+  const Node parts =
+      b_.place(program_.graph->make(Op::Special, DType::Int64, std::span<const Node>{},
+                                    ir::Arg{{1, (int64_t{1} << 31)}, "parts"}));
   const auto thread_loops = static_cast<size_t>(plan_.thread_loops);
   int64_t total = 1;
   std::vector<int64_t> units(thread_loops, 0);
   for (size_t l = 0; l < thread_loops; ++l) {
-    for (size_t s = 0; s < segments_[static_cast<size_t>(plan_.loops[l].axis)].size(); ++s) units[l] += units_of(l, s);
+    for (size_t s = 0; s < segments_[static_cast<size_t>(plan_.loops[l].axis)].size(); ++s)
+      units[l] += units_of(l, s);
     total *= units[l];
   }
   // part of parts computes units [total * part / parts, total * (part + 1) / parts).
   const Node low = b_.value(Op::Cdiv, DType::Int64, {b_.mul(part, total), parts});
-  const Node high = b_.value(Op::Cdiv, DType::Int64, {b_.mul(b_.add(part, b_.constant(DType::Int64, 1)), total), parts});
+  const Node high = b_.value(Op::Cdiv, DType::Int64,
+                             {b_.mul(b_.add(part, b_.constant(DType::Int64, 1)), total), parts});
   Block* block = b_.open(b_.top(), b_.value(Op::Sub, DType::Int64, {high, low}));
   Node rest = b_.add(low, block->range);
   thread_index_.resize(thread_loops);
@@ -176,9 +188,11 @@ void Emitter::emit_level(size_t level, Block* block) {
       Block* inner = block;
       if (segments_[axis].size() > 1) {
         // A branch is a loop of no or one iteration.
-        Node inside = b_.value(Op::Cmplt, DType::Bool, {index, b_.constant(DType::Int64, start + units)});
+        Node inside =
+            b_.value(Op::Cmplt, DType::Bool, {index, b_.constant(DType::Int64, start + units)});
         if (start > 0) {
-          const Node after = b_.value(Op::Cmplt, DType::Bool, {b_.constant(DType::Int64, start - 1), index});
+          const Node after =
+              b_.value(Op::Cmplt, DType::Bool, {b_.constant(DType::Int64, start - 1), index});
           inside = b_.value(Op::And, DType::Bool, {after, inside});
         }
         inner = b_.open(block, b_.value(Op::Cast, DType::Int64, {inside}));
@@ -348,7 +362,8 @@ Node Emitter::offset_of(const Address& address) {
       add_term(b_.div(axis_scalar(t.axis), t.divisor), t.coefficient);
     }
   }
-  for (const Address::Opaque& t : address.opaque) add_term(eval_integer(t.expression), t.coefficient);
+  for (const Address::Opaque& t : address.opaque)
+    add_term(eval_integer(t.expression), t.coefficient);
   // Outer loops first, so that partial sums stay outside of inner loops; the constant last, where it folds into the
   // access itself.
   std::stable_sort(terms.begin(), terms.end(), [&](const auto& a, const auto& b) {
@@ -373,27 +388,36 @@ Node Emitter::eval_integer(const Node& n) {
     case Op::Mul:
       if (n.src(1).is_const()) return b_.mul(eval_integer(n.src(0)), n.src(1).const_int());
       return b_.value(Op::Mul, DType::Int64, {eval_integer(n.src(0)), eval_integer(n.src(1))});
-    case Op::Floordiv: case Op::Floormod: {
+    case Op::Floordiv:
+    case Op::Floormod: {
       const Node x = eval_integer(n.src(0)), y = eval_integer(n.src(1));
       const Node quotient = b_.value(Op::Cdiv, DType::Int64, {x, y});
       const Node remainder = b_.value(Op::Cmod, DType::Int64, {x, y});
       // Truncation rounds a negative quotient up: correct where the remainder's sign is not the divisor's.
       const Node zero = b_.constant(DType::Int64, 0);
-      const Node sign = b_.value(Op::Cmplt, DType::Bool, {b_.value(Op::Xor, DType::Int64, {remainder, y}), zero});
-      const Node off = b_.value(Op::And, DType::Bool, {sign, b_.value(Op::Cmpne, DType::Bool, {remainder, zero})});
+      const Node sign =
+          b_.value(Op::Cmplt, DType::Bool, {b_.value(Op::Xor, DType::Int64, {remainder, y}), zero});
+      const Node off = b_.value(Op::And, DType::Bool,
+                                {sign, b_.value(Op::Cmpne, DType::Bool, {remainder, zero})});
       if (n.is(Op::Floordiv)) {
         return b_.value(Op::Sub, DType::Int64, {quotient, b_.value(Op::Cast, DType::Int64, {off})});
       }
-      return b_.value(Op::Add, DType::Int64, {remainder, b_.value(Op::Where, DType::Int64, {off, y, zero})});
+      return b_.value(Op::Add, DType::Int64,
+                      {remainder, b_.value(Op::Where, DType::Int64, {off, y, zero})});
     }
-    case Op::Max: case Op::Min:
+    case Op::Max:
+    case Op::Min:
       return b_.value(n.op(), DType::Int64, {eval_integer(n.src(0)), eval_integer(n.src(1))});
-    case Op::Cmplt: case Op::Cmpne: case Op::Cmpeq:
+    case Op::Cmplt:
+    case Op::Cmpne:
+    case Op::Cmpeq:
       if (n.src(0).dtype() == DType::WeakInt || n.src(0).dtype() == DType::Int64) {
         return b_.value(n.op(), DType::Bool, {eval_integer(n.src(0)), eval_integer(n.src(1))});
       }
       break;
-    case Op::And: case Op::Or: case Op::Xor:
+    case Op::And:
+    case Op::Or:
+    case Op::Xor:
       return b_.value(n.op(), n.dtype() == DType::Bool ? DType::Bool : DType::Int64,
                       {eval_integer(n.src(0)), eval_integer(n.src(1))});
     case Op::Where:
@@ -500,10 +524,14 @@ Node Emitter::eval_load(const Node& n) {
     const Node index = b_.value(Op::Index, n.src(0).dtype(), {param, offset_of(address)});
     if (value.valid < value.lanes) {
       const Node mask = mask_of(value.valid, value.lanes);
-      gate = gate ? b_.value(Op::And, DType::Bool, {splat(gate, value.lanes), mask}, {}, value.lanes) : mask;
+      gate = gate
+                 ? b_.value(Op::And, DType::Bool, {splat(gate, value.lanes), mask}, {}, value.lanes)
+                 : mask;
     }
     return make_load(index, value.lanes, gate, alternative);
   }
+  if (axis >= 0 && !gate && can_transpose(address, axis))
+    return load_transposed(n, param, address, axis);
   // Lanes that are apart are read one by one.
   std::vector<Node> parts;
   for (int l = 0; l < value.lanes; ++l) {
@@ -522,6 +550,61 @@ Node Emitter::eval_load(const Node& n) {
     parts.push_back(make_load(index, 1, pick(gate), pick(alternative)));
   }
   return b_.value(Op::Stack, n.dtype(), parts, {}, value.lanes);
+}
+
+/// Lanes of the vector axis are apart, but copies of the tile axis are neighbours, and a whole square lies inside.
+bool Emitter::can_transpose(const Address& address, int axis) const {
+  if (!plan_.transposes || axis != plan_.vector_axis || tile_size_ != plan_.lanes) return false;
+  const AxisValue& value = values_[static_cast<size_t>(axis)];
+  return value.valid == value.lanes && address.coefficient(plan_.tile_axis) == 1 &&
+         address.opaque.empty() && address.divisor(axis) == 0 &&
+         address.divisor(plan_.tile_axis) == 0;
+}
+
+/// Reads the square around the current copy as rows along the tile axis and turns it; the vectors of all copies are
+/// noted, this copy's is returned.
+Node Emitter::load_transposed(const Node& load, const Node& param, const Address& address,
+                              int axis) {
+  const AxisValue v_now = at(axis), m_now = at(plan_.tile_axis);
+  const int lanes = plan_.lanes;
+  const Segment& whole = segments_[static_cast<size_t>(plan_.tile_axis)][0];
+  AxisValue m_first = m_now;
+  m_first.constant -= (m_now.constant - whole.begin) % whole.tile;
+  std::vector<Node> rows;
+  at(plan_.tile_axis) = m_first;
+  for (int l = 0; l < lanes; ++l) {
+    AxisValue& lane = at(axis);
+    lane = v_now;
+    lane.constant += l;
+    lane.lanes = lane.valid = 1;
+    const Node index = b_.value(Op::Index, load.src(0).dtype(), {param, offset_of(address)});
+    rows.push_back(b_.value(Op::Load, load.dtype(), {index}, {}, lanes));
+  }
+  // Exchanging blocks of 1, 2, 4… rows and columns turns a square in log2(lanes) steps.
+  for (int step = 1; step < lanes; step *= 2) {
+    ir::Arg low, high;
+    for (int l = 0; l < lanes; ++l) {
+      const bool odd = (l & step) != 0;
+      low.ints.push_back(odd ? lanes + l - step : l);
+      high.ints.push_back(odd ? lanes + l : l + step);
+    }
+    std::vector<Node> next(rows.size());
+    for (int r = 0; r < lanes; ++r) {
+      if ((r & step) != 0) continue;
+      const auto a = static_cast<size_t>(r), b = static_cast<size_t>(r + step);
+      next[a] = b_.value(Op::Shuffle, load.dtype(), {rows[a], rows[b]}, low, lanes);
+      next[b] = b_.value(Op::Shuffle, load.dtype(), {rows[a], rows[b]}, high, lanes);
+    }
+    rows = std::move(next);
+  }
+  at(axis) = v_now;
+  for (int j = 0; j < lanes; ++j) {
+    at(plan_.tile_axis) = m_first;
+    at(plan_.tile_axis).constant += j;
+    memo_[key_of(load)] = rows[static_cast<size_t>(j)];
+  }
+  at(plan_.tile_axis) = m_now;
+  return memo_.at(key_of(load));
 }
 
 void Emitter::store_tile(Block* block) {
@@ -549,7 +632,9 @@ void Emitter::store_tile(Block* block) {
   if (is_contiguous(address, axis)) {
     if (value.valid < value.lanes) {
       const Node mask = mask_of(value.valid, value.lanes);
-      gate = gate ? b_.value(Op::And, DType::Bool, {splat(gate, value.lanes), mask}, {}, value.lanes) : mask;
+      gate = gate
+                 ? b_.value(Op::And, DType::Bool, {splat(gate, value.lanes), mask}, {}, value.lanes)
+                 : mask;
     }
     write(b_.value(Op::Index, dtype, {param, offset_of(address)}), v, gate);
     return;
@@ -560,7 +645,9 @@ void Emitter::store_tile(Block* block) {
     lane.lanes = lane.valid = 1;
     const Node index = b_.value(Op::Index, dtype, {param, offset_of(address)});
     at(axis) = value;
-    const Node g = !gate || gate.lanes() == 1 ? gate : b_.value(Op::Extract, DType::Bool, {gate}, ir::Arg{{l}, {}});
+    const Node g = !gate || gate.lanes() == 1
+                       ? gate
+                       : b_.value(Op::Extract, DType::Bool, {gate}, ir::Arg{{l}, {}});
     write(index, b_.value(Op::Extract, v.dtype(), {v}, ir::Arg{{l}, {}}), g);
   }
 }
@@ -606,7 +693,8 @@ Block* Emitter::home_of_axes(AxisMask mask) {
   Block* block = b_.top();
   for (size_t a = 0; a < values_.size(); ++a) {
     if ((mask & axis_bit(static_cast<int>(a))) == 0) continue;
-    for (const auto& [term, factor] : values_[a].terms) block = BlockBuilder::deeper(block, b_.home(term));
+    for (const auto& [term, factor] : values_[a].terms)
+      block = BlockBuilder::deeper(block, b_.home(term));
   }
   return block;
 }
@@ -626,7 +714,9 @@ void Emitter::emit_reduce(const ReduceSite& site) {
   if (in_lanes) {
     const Segment* segment = nullptr;
     for (const Segment& s : segments_[static_cast<size_t>(v)]) {
-      if (s.tile == v_left_ && v_now.constant >= s.begin && v_now.constant < s.begin + s.tile * s.count) segment = &s;
+      if (s.tile == v_left_ && v_now.constant >= s.begin &&
+          v_now.constant < s.begin + s.tile * s.count)
+        segment = &s;
     }
     IGNIS_CHECK(segment != nullptr);
     v_base.constant = v_now.constant - (v_now.constant - segment->begin) % segment->tile;
@@ -635,7 +725,9 @@ void Emitter::emit_reduce(const ReduceSite& site) {
   if (in_copies) {
     const Segment* segment = nullptr;
     for (const Segment& s : segments_[static_cast<size_t>(m)]) {
-      if (s.tile == tile_size_ && m_now.constant >= s.begin && m_now.constant < s.begin + s.tile * s.count) segment = &s;
+      if (s.tile == tile_size_ && m_now.constant >= s.begin &&
+          m_now.constant < s.begin + s.tile * s.count)
+        segment = &s;
     }
     IGNIS_CHECK(segment != nullptr);
     m_base.constant = m_now.constant - (m_now.constant - segment->begin) % segment->tile;
@@ -646,7 +738,7 @@ void Emitter::emit_reduce(const ReduceSite& site) {
 
   struct Instance {
     int64_t copy;
-    int vector;   // of the output axis, or partial accumulator of a split reduce
+    int vector;  // of the output axis, or partial accumulator of a split reduce
     Node reg, now;
   };
   std::vector<Instance> instances;
@@ -663,7 +755,8 @@ void Emitter::emit_reduce(const ReduceSite& site) {
     if (in_lanes) {
       set_vector(at(v), v_base, i.vector, plan_.lanes, v_left_);
     } else if (v >= 0) {
-      at(v) = AxisValue{};  // not in lanes while a reduction that does not depend on the axis is evaluated
+      at(v) =
+          AxisValue{};  // not in lanes while a reduction that does not depend on the axis is evaluated
     }
   };
   const auto restore = [&] {
@@ -695,7 +788,8 @@ void Emitter::emit_reduce(const ReduceSite& site) {
     if (!i.now) i.now = b_.read_reg(body, i.reg);
     if (site.is_product && level_ != FloatLevel::Strict) {
       i.now = b_.value(Op::Mulacc, site.node.dtype(),
-                       {splat(eval(value.src(0)), lanes), splat(eval(value.src(1)), lanes), i.now}, {}, lanes);
+                       {splat(eval(value.src(0)), lanes), splat(eval(value.src(1)), lanes), i.now},
+                       {}, lanes);
     } else {
       i.now = combine(site.node, i.now, splat(eval(value), lanes));
     }
@@ -718,7 +812,8 @@ void Emitter::emit_reduce(const ReduceSite& site) {
     const Step& step = steps[depth];
     AxisValue& value = at(step.axis);
     if (split != nullptr && step.axis == split->axis) {
-      const auto vector_at = [&](Instance& i, int64_t first, int valid, Block* where, const Node& term, int64_t scale) {
+      const auto vector_at = [&](Instance& i, int64_t first, int valid, Block* where,
+                                 const Node& term, int64_t scale) {
         value = AxisValue{};
         value.bound = true;
         value.constant = first;
@@ -732,7 +827,8 @@ void Emitter::emit_reduce(const ReduceSite& site) {
           // Lanes beyond the end take the identity, whatever the value would be there.
           if (!i.now) i.now = b_.read_reg(where, i.reg);
           const Node v2 = splat(eval(site.node.src(0)), lanes);
-          const Node kept = b_.value(Op::Where, site.node.dtype(), {mask_of(valid, lanes), v2, start}, {}, lanes);
+          const Node kept =
+              b_.value(Op::Where, site.node.dtype(), {mask_of(valid, lanes), v2, start}, {}, lanes);
           i.now = combine(site.node, i.now, kept);
         }
         restore();
@@ -741,7 +837,8 @@ void Emitter::emit_reduce(const ReduceSite& site) {
         if (step.count > 1) flush(body);
         Block* loop = step.count > 1 ? b_.open(body, b_.constant(DType::Int64, step.count)) : body;
         for (Instance& i : instances) {
-          vector_at(i, int64_t{i.vector} * split->lanes, split->lanes, loop, step.count > 1 ? loop->range : Node(), step.factor);
+          vector_at(i, int64_t{i.vector} * split->lanes, split->lanes, loop,
+                    step.count > 1 ? loop->range : Node(), step.factor);
         }
         if (loop != body) {
           flush(loop);
@@ -752,7 +849,9 @@ void Emitter::emit_reduce(const ReduceSite& site) {
       for (Instance& i : instances) {
         const int64_t from = first + int64_t{i.vector} * split->lanes;
         if (from >= extent(step.axis)) continue;
-        vector_at(i, from, static_cast<int>(std::min<int64_t>(split->lanes, extent(step.axis) - from)), body, {}, 0);
+        vector_at(i, from,
+                  static_cast<int>(std::min<int64_t>(split->lanes, extent(step.axis) - from)), body,
+                  {}, 0);
       }
       value = AxisValue{};
       return;
@@ -805,11 +904,13 @@ void Emitter::emit_reduce(const ReduceSite& site) {
 
 }  // namespace
 
-Result<Program> emit_program(const Kernel& kernel, const LoopPlan& plan, FloatLevel level, int64_t* parallel_units) {
+Result<Program> emit_program(const Kernel& kernel, const LoopPlan& plan, FloatLevel level,
+                             int64_t* parallel_units) {
   Program program;
   program.graph = std::make_shared<Graph>();
   for (const Node& n : ir::toposort(kernel.sink())) {
-    if (n.is(Op::Param)) program.buffer_count = std::max(program.buffer_count, static_cast<int>(n.arg().ints[0]) + 1);
+    if (n.is(Op::Param))
+      program.buffer_count = std::max(program.buffer_count, static_cast<int>(n.arg().ints[0]) + 1);
   }
   Emitter emitter(kernel, plan, level, program);
   *parallel_units = emitter.run();

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstdint>
-
 #include "ignis/codegen/optimize/loop_plan.h"
 #include "ignis/codegen/program.h"
+
+#include <cstdint>
 
 namespace ignis::codegen {
 
@@ -11,6 +11,7 @@ namespace ignis::codegen {
 /// register tiles, accumulators, edge tiles and thread bounds appear here and nowhere else.
 ///
 /// The kernel's addresses are detached. `parallel_units` receives the number of independent units of the thread loops.
-Result<Program> emit_program(const Kernel& kernel, const LoopPlan& plan, FloatLevel level, int64_t* parallel_units);
+Result<Program> emit_program(const Kernel& kernel, const LoopPlan& plan, FloatLevel level,
+                             int64_t* parallel_units);
 
 }  // namespace ignis::codegen

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "ignis/codegen/optimize/loop_plan.h"
+
+#include <algorithm>
 
 // The recipes of kernel-codegen.md 13.0 as one procedure over address strides: it never asks which operator made a
 // kernel, only which loads move with which axis.
@@ -21,7 +21,7 @@ class Chooser {
     lanes_ = std::max(1, target_.vector_bytes / std::max(1, std::max(k_.widest_bytes(), 1)));
     choose_vector_axis();
     split_reduces();
-    choose_tile();
+    if (!choose_transpose()) choose_tile();
     order_loops();
     choose_unrolls();
     return plan_;
@@ -51,6 +51,7 @@ class Chooser {
 
   void choose_vector_axis();
   void split_reduces();
+  bool choose_transpose();
   void choose_tile();
   void order_loops();
   void choose_unrolls();
@@ -67,7 +68,8 @@ class Chooser {
 
 void Chooser::choose_vector_axis() {
   for (const ReduceSite& r : k_.reduces()) {
-    if (r.node.dtype() == DType::Bool) return;  // lanes of bool accumulators are not worth their code
+    if (r.node.dtype() == DType::Bool)
+      return;  // lanes of bool accumulators are not worth their code
   }
   double best = 0;
   for (const int a : outputs()) {
@@ -120,6 +122,35 @@ void Chooser::split_reduces() {
   }
 }
 
+/// A kernel that only moves values between two orders: the store runs along one axis, a load along another. Blocks of
+/// lanes x lanes elements are turned in registers, so that both sides move whole vectors.
+bool Chooser::choose_transpose() {
+  if (!k_.reduces().empty() || lanes_ < 4 || (lanes_ & (lanes_ - 1)) != 0) return false;
+  int v = -1;
+  for (const int a : outputs()) {
+    if (stored().coefficient(a) == 1 && extent(a) >= lanes_ / 2) v = a;
+  }
+  if (v < 0) return false;
+  int m = -1;
+  for (const Node& load : k_.loads()) {
+    const Address& at = address(load);
+    if (at.coefficient(v) == 0 || at.coefficient(v) == 1 || at.divisor(v) != 0 ||
+        load.source_count() != 1)
+      continue;
+    for (const int a : outputs()) {
+      if (a != v && at.coefficient(a) == 1 && at.divisor(a) == 0 && extent(a) >= lanes_ / 2) m = a;
+    }
+  }
+  if (m < 0) return false;
+  plan_.vector_axis = v;
+  plan_.lanes = lanes_;
+  plan_.vectors = 1;
+  plan_.tile_axis = m;
+  plan_.tile = lanes_;
+  plan_.transposes = true;
+  return true;
+}
+
 void Chooser::choose_tile() {
   const int v = plan_.vector_axis;
   if (v < 0) return;
@@ -154,7 +185,8 @@ void Chooser::choose_tile() {
     if (!used || !reused) continue;
     const int64_t limit = std::max<int64_t>(1, budget / width);
     const int64_t count = ceil_div(extent(a), limit);
-    const double fill = static_cast<double>(extent(a)) / static_cast<double>(count);  // mean tile size
+    const double fill =
+        static_cast<double>(extent(a)) / static_cast<double>(count);  // mean tile size
     if (fill >= best_value * 0.999) {
       best_value = fill;
       best = a;
@@ -172,7 +204,8 @@ void Chooser::choose_tile() {
 }
 
 int64_t Chooser::tiles(int axis) const {
-  if (axis == plan_.vector_axis) return ceil_div(extent(axis), int64_t{plan_.lanes} * plan_.vectors);
+  if (axis == plan_.vector_axis)
+    return ceil_div(extent(axis), int64_t{plan_.lanes} * plan_.vectors);
   if (axis == plan_.tile_axis) return ceil_div(extent(axis), plan_.tile);
   return extent(axis);
 }
@@ -212,7 +245,8 @@ void Chooser::order_loops() {
       bool streams = false;
       for (const ReduceSite* r : tile_reduces()) {
         for (const Node& load : r->loads) {
-          streams |= address(load).coefficient(v) == 0 && address(load).divisor(v) == 0 && address(load).depends_on(a);
+          streams |= address(load).coefficient(v) == 0 && address(load).divisor(v) == 0 &&
+                     address(load).depends_on(a);
         }
       }
       if (streams && extent(a) > 1) row = a;
@@ -239,7 +273,8 @@ void Chooser::order_loops() {
       if (a != row) outer *= tiles(a);
     }
     // Enough units for the threads, while a chunk still amortises its panel.
-    while (chunk > 4 && outer * ceil_div(rows, chunk) * tiles(v) < wanted) chunk = ceil_div(chunk, 2);
+    while (chunk > 4 && outer * ceil_div(rows, chunk) * tiles(v) < wanted)
+      chunk = ceil_div(chunk, 2);
     for (const int a : rest) {
       if (a != row) plan_.loops.push_back({a, 0});
     }
@@ -278,7 +313,8 @@ void Chooser::order_loops() {
 void Chooser::choose_unrolls() {
   for (const ReduceSite& r : k_.reduces()) {
     int64_t instances = 1;
-    if (plan_.vector_axis >= 0 && (r.outer & axis_bit(plan_.vector_axis)) != 0) instances *= plan_.vectors;
+    if (plan_.vector_axis >= 0 && (r.outer & axis_bit(plan_.vector_axis)) != 0)
+      instances *= plan_.vectors;
     if (plan_.tile_axis >= 0 && (r.outer & axis_bit(plan_.tile_axis)) != 0) instances *= plan_.tile;
     int64_t copies = 1;
     for (size_t i = r.axes.size(); i-- > 0;) {

@@ -33,7 +33,8 @@ int64_t Address::divisor(int axis) const {
 
 int Kernel::axis_of(const Node& range) const {
   const auto it = axis_index_.find(range);
-  IGNIS_CHECK(it != axis_index_.end()) << "range " << range.id_arg() << " is not an axis of the kernel";
+  IGNIS_CHECK(it != axis_index_.end())
+      << "range " << range.id_arg() << " is not an axis of the kernel";
   return it->second;
 }
 
@@ -117,7 +118,8 @@ Result<Kernel> Kernel::analyse(std::shared_ptr<Graph> graph, const Node& sink) {
   std::vector<Node> ranges;
   for (const Node& n : ir::toposort(sink)) {
     if (n.is(Op::Range)) {
-      if (n.range_extent() < 0) return Error(ErrorCode::Unsupported, "A range has no constant extent.");
+      if (n.range_extent() < 0)
+        return Error(ErrorCode::Unsupported, "A range has no constant extent.");
       ranges.push_back(n);
     }
     if (!n.is(Op::Reduce)) continue;
@@ -133,10 +135,12 @@ Result<Kernel> Kernel::analyse(std::shared_ptr<Graph> graph, const Node& sink) {
     return x != y ? x > y : a.id_arg() < b.id_arg();
   });
   std::erase_if(ranges, [&](const Node& r) { return reduced.count(r) == 0; });
-  std::stable_sort(ranges.begin(), ranges.end(), [](const Node& a, const Node& b) { return a.id_arg() < b.id_arg(); });
+  std::stable_sort(ranges.begin(), ranges.end(),
+                   [](const Node& a, const Node& b) { return a.id_arg() < b.id_arg(); });
   outputs.insert(outputs.end(), ranges.begin(), ranges.end());
   if (outputs.size() > 64) {
-    return Error(ErrorCode::Unsupported, "A kernel has " + std::to_string(outputs.size()) + " loops; 64 is the limit.");
+    return Error(ErrorCode::Unsupported,
+                 "A kernel has " + std::to_string(outputs.size()) + " loops; 64 is the limit.");
   }
   for (const Node& r : outputs) {
     kernel.axis_index_[r] = static_cast<int>(kernel.axes_.size());
@@ -193,7 +197,8 @@ Status Kernel::find_sites() {
       if (m.is(Op::Load)) site.loads.push_back(m);
       for (int i = 0; i < m.source_count(); ++i) stack.push_back(m.src(i));
     }
-    std::sort(site.loads.begin(), site.loads.end(), [](const Node& a, const Node& b) { return a.id() < b.id(); });
+    std::sort(site.loads.begin(), site.loads.end(),
+              [](const Node& a, const Node& b) { return a.id() < b.id(); });
     reduces_.push_back(std::move(site));
   }
   return Status::ok();
@@ -205,7 +210,8 @@ int Kernel::widest_bytes() const {
     if (!n.is(Op::Load) && !n.is(Op::Reduce) && !ir::is_elementwise(n.op())) continue;
     if (is_weak(n.dtype()) || n.dtype() == DType::Void) continue;
     // Index arithmetic of gates is 64 bits wide; it does not decide the vector's width unless it is stored.
-    if (n.dtype() == DType::Int64 && stored_value().dtype() != DType::Int64 && !n.is(Op::Load)) continue;
+    if (n.dtype() == DType::Int64 && stored_value().dtype() != DType::Int64 && !n.is(Op::Load))
+      continue;
     widest = std::max(widest, size_bytes(n.dtype()));
   }
   return widest;
@@ -220,9 +226,11 @@ double Kernel::flops() const {
   std::unordered_set<Node> counted;
   for (const ReduceSite& site : reduces_) {
     double times = 1;
-    for (const int a : site.axes) times *= static_cast<double>(axes_[static_cast<size_t>(a)].extent);
+    for (const int a : site.axes)
+      times *= static_cast<double>(axes_[static_cast<size_t>(a)].extent);
     for (size_t a = 0; a < axes_.size(); ++a) {
-      if ((site.outer & axis_bit(static_cast<int>(a))) != 0) times *= static_cast<double>(axes_[a].extent);
+      if ((site.outer & axis_bit(static_cast<int>(a))) != 0)
+        times *= static_cast<double>(axes_[a].extent);
     }
     int ops = 1;
     for (const Node& n : ir::toposort(site.node.src(0))) {
@@ -241,7 +249,8 @@ double Kernel::flops() const {
 double Kernel::bytes() const {
   double total = 0;
   for (const Node& n : ir::toposort(sink_)) {
-    if (n.is(Op::Param)) total += static_cast<double>(element_count(n.shape())) * size_bytes(n.dtype());
+    if (n.is(Op::Param))
+      total += static_cast<double>(element_count(n.shape())) * size_bytes(n.dtype());
   }
   return total;
 }
@@ -274,7 +283,8 @@ bool walks_as_one(const std::vector<ir::Affine>& offsets, const Node& outer, con
   for (const ir::Affine& a : offsets) {
     if (a.coefficient(outer) != a.coefficient(inner) * inner.range_extent()) return false;
     for (const auto& [atom, c] : a.terms) {
-      if (!atom.is(Op::Range) && (ir::depends_on(atom, outer) || ir::depends_on(atom, inner))) return false;
+      if (!atom.is(Op::Range) && (ir::depends_on(atom, outer) || ir::depends_on(atom, inner)))
+        return false;
     }
   }
   return true;
@@ -300,7 +310,8 @@ Node merge_ranges(Graph& g, const Node& sink_in) {
       }
     }
     const std::unordered_set<Node> as_value = ranges_as_values(sink);
-    std::sort(ranges.begin(), ranges.end(), [](const Node& a, const Node& b) { return a.id_arg() < b.id_arg(); });
+    std::sort(ranges.begin(), ranges.end(),
+              [](const Node& a, const Node& b) { return a.id_arg() < b.id_arg(); });
     Node outer, inner;
     for (const Node& a : ranges) {
       for (const Node& b : ranges) {
@@ -314,7 +325,8 @@ Node merge_ranges(Graph& g, const Node& sink_in) {
       }
     }
     if (!outer) return sink;
-    const Node joined = g.range(outer.range_extent() * inner.range_extent(), max_id + 1, inner.axis_kind());
+    const Node joined =
+        g.range(outer.range_extent() * inner.range_extent(), max_id + 1, inner.axis_kind());
     const Node zero = g.constant(DType::WeakInt, 0);
     std::unordered_map<Node, Node> done;
     std::vector<Node> sources;

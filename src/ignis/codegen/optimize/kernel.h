@@ -1,14 +1,14 @@
 #pragma once
 
+#include "ignis/base/target.h"
+#include "ignis/ir/affine.h"
+#include "ignis/ir/graph.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-#include "ignis/base/target.h"
-#include "ignis/ir/affine.h"
-#include "ignis/ir/graph.h"
 
 namespace ignis::codegen {
 
@@ -25,9 +25,19 @@ inline AxisMask axis_bit(int axis) { return AxisMask{1} << axis; }
 
 /// Offset of a memory access in elements: constant + linear terms + floor(axis / divisor) terms + opaque terms.
 struct Address {
-  struct Linear { int axis; int64_t coefficient; };
-  struct Div { int axis; int64_t divisor, coefficient; };
-  struct Opaque { ir::Node expression; int64_t coefficient; AxisMask axes; };
+  struct Linear {
+    int axis;
+    int64_t coefficient;
+  };
+  struct Div {
+    int axis;
+    int64_t divisor, coefficient;
+  };
+  struct Opaque {
+    ir::Node expression;
+    int64_t coefficient;
+    AxisMask axes;
+  };
   int64_t constant = 0;
   std::vector<Linear> linear;
   std::vector<Div> divs;
@@ -43,10 +53,10 @@ struct Address {
 /// A Reduce of the kernel.
 struct ReduceSite {
   ir::Node node;
-  std::vector<int> axes;     ///< its own, in loop order
-  AxisMask outer = 0;        ///< output (or enclosing reduce) axes its value depends on
+  std::vector<int> axes;        ///< its own, in loop order
+  AxisMask outer = 0;           ///< output (or enclosing reduce) axes its value depends on
   std::vector<ir::Node> loads;  ///< below it, nested reduces excluded
-  bool is_product = false;   ///< Add of a Mul: Mulacc applies
+  bool is_product = false;      ///< Add of a Mul: Mulacc applies
 };
 
 /// What scheduling and emission look up about a kernel whose indices are flat offsets.

@@ -39,7 +39,8 @@ struct ParsedAction {
 };
 
 Result<ParsedAction> parse_action(const std::string& text) {
-  const Error bad(ErrorCode::InvalidArgument, "'" + text + "' is not a scheduling action of the form NAME(n,…).");
+  const Error bad(ErrorCode::InvalidArgument,
+                  "'" + text + "' is not a scheduling action of the form NAME(n,…).");
   const size_t open = text.find('(');
   if (open == std::string::npos || text.back() != ')') return bad;
   ParsedAction parsed;
@@ -61,7 +62,8 @@ Result<ParsedAction> parse_action(const std::string& text) {
 std::vector<std::string> LoopPlan::to_actions() const {
   std::vector<std::string> list;
   if (vector_axis >= 0) list.push_back(action("VECTOR", {vector_axis, lanes, vectors}));
-  if (tile_axis >= 0) list.push_back(action("TILE_REG", {tile_axis, tile}));
+  if (tile_axis >= 0 && !transposes) list.push_back(action("TILE_REG", {tile_axis, tile}));
+  if (transposes) list.push_back(action("TRANSPOSE", {tile_axis}));
   std::string order = "REORDER(";
   bool any = false;
   for (const Loop& l : loops) {
@@ -73,11 +75,13 @@ std::vector<std::string> LoopPlan::to_actions() const {
   if (any) list.push_back(order + ")");
   for (size_t i = 0; i < loops.size(); ++i) {
     if (loops[i].chunk != 0) {
-      list.push_back(action("TILE_CACHE", {loops[i].axis, loops[i].chunk, static_cast<int64_t>(i)}));
+      list.push_back(
+          action("TILE_CACHE", {loops[i].axis, loops[i].chunk, static_cast<int64_t>(i)}));
     }
   }
   if (thread_loops > 0) list.push_back(action("THREAD", {thread_loops}));
-  for (const SplitReduce& s : splits) list.push_back(action("SPLIT_REDUCE", {s.axis, s.lanes, s.partials}));
+  for (const SplitReduce& s : splits)
+    list.push_back(action("SPLIT_REDUCE", {s.axis, s.lanes, s.partials}));
   for (const Unroll& u : unrolls) list.push_back(action("UNROLL", {u.axis, u.factor}));
   return list;
 }
@@ -102,6 +106,10 @@ Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::stri
     } else if (a.name == "TILE_REG" && a.args.size() == 2) {
       plan.tile_axis = static_cast<int>(arg(0));
       plan.tile = arg(1);
+    } else if (a.name == "TRANSPOSE" && a.args.size() == 1) {
+      plan.tile_axis = static_cast<int>(arg(0));
+      plan.tile = plan.lanes;
+      plan.transposes = true;
     } else if (a.name == "REORDER") {
       std::erase_if(plan.loops, [](const LoopPlan::Loop& l) { return l.chunk == 0; });
       for (const int64_t axis : a.args) plan.loops.push_back({static_cast<int>(axis), 0});
@@ -111,7 +119,8 @@ Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::stri
     } else if (a.name == "THREAD" && a.args.size() == 1) {
       plan.thread_loops = static_cast<int>(arg(0));
     } else if (a.name == "SPLIT_REDUCE" && a.args.size() == 3) {
-      plan.splits.push_back({static_cast<int>(arg(0)), static_cast<int>(arg(1)), static_cast<int>(arg(2))});
+      plan.splits.push_back(
+          {static_cast<int>(arg(0)), static_cast<int>(arg(1)), static_cast<int>(arg(2))});
     } else if (a.name == "UNROLL" && a.args.size() == 2) {
       plan.unrolls.push_back({static_cast<int>(arg(0)), arg(1)});
     } else {
@@ -123,7 +132,9 @@ Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::stri
 }
 
 Status verify_plan(const Kernel& kernel, const LoopPlan& plan) {
-  const auto bad = [](const std::string& what) { return Error(ErrorCode::InvalidArgument, what, "IllegalAction"); };
+  const auto bad = [](const std::string& what) {
+    return Error(ErrorCode::InvalidArgument, what, "IllegalAction");
+  };
   const auto& axes = kernel.axes();
   const auto is_output = [&](int a) {
     return a >= 0 && a < static_cast<int>(axes.size()) && !axes[static_cast<size_t>(a)].is_reduce;
@@ -134,19 +145,26 @@ Status verify_plan(const Kernel& kernel, const LoopPlan& plan) {
   std::set<int> own;
   for (size_t i = 0; i < plan.loops.size(); ++i) {
     const LoopPlan::Loop& l = plan.loops[i];
-    if (!is_output(l.axis)) return bad("A loop stands over axis " + std::to_string(l.axis) + ", which is no output axis.");
-    if (l.chunk < 0) return bad("A cache tile of axis " + std::to_string(l.axis) + " has a negative size.");
+    if (!is_output(l.axis))
+      return bad("A loop stands over axis " + std::to_string(l.axis) +
+                 ", which is no output axis.");
+    if (l.chunk < 0)
+      return bad("A cache tile of axis " + std::to_string(l.axis) + " has a negative size.");
     if (l.chunk == 0) {
-      if (!own.insert(l.axis).second) return bad("Axis " + std::to_string(l.axis) + " has two loops.");
+      if (!own.insert(l.axis).second)
+        return bad("Axis " + std::to_string(l.axis) + " has two loops.");
       continue;
     }
-    const bool later = std::any_of(plan.loops.begin() + static_cast<std::ptrdiff_t>(i) + 1, plan.loops.end(),
-                                   [&](const LoopPlan::Loop& m) { return m.axis == l.axis; });
-    const bool twice = std::count_if(plan.loops.begin(), plan.loops.end(), [&](const LoopPlan::Loop& m) {
-                         return m.axis == l.axis && m.chunk != 0;
-                       }) > 1;
+    const bool later =
+        std::any_of(plan.loops.begin() + static_cast<std::ptrdiff_t>(i) + 1, plan.loops.end(),
+                    [&](const LoopPlan::Loop& m) { return m.axis == l.axis; });
+    const bool twice =
+        std::count_if(plan.loops.begin(), plan.loops.end(), [&](const LoopPlan::Loop& m) {
+          return m.axis == l.axis && m.chunk != 0;
+        }) > 1;
     if (!later || own.count(l.axis) != 0 || twice) {
-      return bad("The cache tile of axis " + std::to_string(l.axis) + " must be one and stand outside its loop.");
+      return bad("The cache tile of axis " + std::to_string(l.axis) +
+                 " must be one and stand outside its loop.");
     }
   }
   for (size_t a = 0; a < axes.size(); ++a) {
@@ -154,28 +172,37 @@ Status verify_plan(const Kernel& kernel, const LoopPlan& plan) {
       return bad("Output axis " + std::to_string(a) + " has no loop.");
     }
   }
-  if (plan.vector_axis >= 0 && (!is_output(plan.vector_axis) || plan.lanes < 1 || plan.vectors < 1)) {
+  if (plan.vector_axis >= 0 &&
+      (!is_output(plan.vector_axis) || plan.lanes < 1 || plan.vectors < 1)) {
     return bad("VECTOR needs an output axis and positive sizes.");
   }
-  if (plan.tile_axis >= 0 && (!is_output(plan.tile_axis) || plan.tile < 1 || plan.tile_axis == plan.vector_axis)) {
+  if (plan.tile_axis >= 0 &&
+      (!is_output(plan.tile_axis) || plan.tile < 1 || plan.tile_axis == plan.vector_axis)) {
     return bad("TILE_REG needs an output axis other than the vector's and a positive size.");
   }
+  if (plan.transposes && (plan.vector_axis < 0 || plan.vectors != 1 || plan.tile != plan.lanes)) {
+    return bad("TRANSPOSE needs one vector and a tile of as many copies as it has lanes.");
+  }
   if (plan.thread_loops < 0 || plan.thread_loops > static_cast<int>(plan.loops.size())) {
-    return bad("THREAD(" + std::to_string(plan.thread_loops) + ") asks for more loops than there are.");
+    return bad("THREAD(" + std::to_string(plan.thread_loops) +
+               ") asks for more loops than there are.");
   }
   for (const LoopPlan::SplitReduce& s : plan.splits) {
-    if (!is_reduce(s.axis) || s.lanes < 1 || s.partials < 1) return bad("SPLIT_REDUCE needs a reduce axis.");
+    if (!is_reduce(s.axis) || s.lanes < 1 || s.partials < 1)
+      return bad("SPLIT_REDUCE needs a reduce axis.");
     for (const ReduceSite& site : kernel.reduces()) {
       const bool has = std::find(site.axes.begin(), site.axes.end(), s.axis) != site.axes.end();
       if (has && plan.vector_axis >= 0 && (site.outer & axis_bit(plan.vector_axis)) != 0) {
         return bad("SPLIT_REDUCE of a reduce that is already in lanes of the output.");
       }
-      if (has && site.axes.back() != s.axis) return bad("SPLIT_REDUCE needs the innermost reduce axis.");
+      if (has && site.axes.back() != s.axis)
+        return bad("SPLIT_REDUCE needs the innermost reduce axis.");
     }
   }
   for (const LoopPlan::Unroll& u : plan.unrolls) {
     if (!is_reduce(u.axis) || u.factor < 1 || u.factor > axes[static_cast<size_t>(u.axis)].extent) {
-      return bad("UNROLL(" + std::to_string(u.axis) + "," + std::to_string(u.factor) + ") does not fit its axis.");
+      return bad("UNROLL(" + std::to_string(u.axis) + "," + std::to_string(u.factor) +
+                 ") does not fit its axis.");
     }
   }
   return Status::ok();

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "ignis/base/result.h"
+#include "ignis/codegen/optimize/kernel.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "ignis/base/result.h"
-#include "ignis/codegen/optimize/kernel.h"
 
 namespace ignis::codegen {
 
@@ -14,6 +14,7 @@ namespace ignis::codegen {
 /// Text form, one action each, in this order; explicit lists replay them:
 ///   VECTOR(axis, lanes, count)    lanes of the stored value; `count` vectors a tile; the remainder is a masked tail
 ///   TILE_REG(axis, size)          copies of the body on a second output axis; sizes `size` and `size - 1` cover it
+///   TRANSPOSE(axis)               the tile is lanes x lanes: loads contiguous along `axis` are turned in registers
 ///   REORDER(axis, …)              output loops from outside to inside, each once
 ///   TILE_CACHE(axis, tiles, at)   an outer loop of `tiles` tiles of the axis, standing before position `at`
 ///   THREAD(n)                     the outermost n loops are cut between threads
@@ -22,7 +23,8 @@ namespace ignis::codegen {
 struct LoopPlan {
   struct Loop {
     int axis = 0;
-    int64_t chunk = 0;   ///< TILE_CACHE: tiles in one iteration; 0: the axis's own loop, one tile an iteration
+    int64_t chunk =
+        0;  ///< TILE_CACHE: tiles in one iteration; 0: the axis's own loop, one tile an iteration
     bool operator==(const Loop&) const = default;
   };
   struct SplitReduce {
@@ -37,6 +39,7 @@ struct LoopPlan {
   int vector_axis = -1, lanes = 1, vectors = 1;
   int tile_axis = -1;
   int64_t tile = 1;
+  bool transposes = false;  ///< tile == lanes, tiles are whole or a last short one
   std::vector<Loop> loops;
   int thread_loops = 0;
   std::vector<SplitReduce> splits;
