@@ -2,7 +2,7 @@
 #
 #   make demo     build the tool, find the face in a picture, write demo/face.png
 #   make test     build and run all tests           (PRESET=asan, PRESET=tsan for the sanitizers)
-#   make bench    build and run the benchmarks
+#   make bench    build and run the benchmarks      (MODELS="a.onnx b.onnx" THREADS="1 2")
 #   make format   lay out all sources with clang-format 19
 
 PRESET ?= dev
@@ -23,10 +23,10 @@ test:
 	scripts/run-tests.sh $(PRESET) $(JOBS)
 
 bench:
-	scripts/install-deps.sh build libbenchmark-dev
+	scripts/install-deps.sh demo libbenchmark-dev
 	cmake --preset bench
 	cmake --build --preset bench --parallel $(JOBS)
-	bench/run.sh build/bench
+	bench/run.sh build/bench $(MODELS)
 
 format:
 	git ls-files --cached --others --exclude-standard '*.cpp' '*.h' | xargs clang-format-19 -i
