@@ -58,16 +58,4 @@ constexpr T ceil_div(T value, T divisor) {
   return static_cast<T>(value / divisor + (value % divisor != 0 ? 1 : 0));
 }
 
-/// Quotient rounded towards minus infinity; divisor != 0.
-constexpr int64_t floor_div(int64_t value, int64_t divisor) {
-  const int64_t quotient = value / divisor;
-  return quotient - (value % divisor != 0 && (value < 0) != (divisor < 0) ? 1 : 0);
-}
-
-/// Remainder with the sign of the divisor; divisor != 0.
-constexpr int64_t floor_mod(int64_t value, int64_t divisor) {
-  const int64_t remainder = value % divisor;
-  return remainder != 0 && (remainder < 0) != (divisor < 0) ? remainder + divisor : remainder;
-}
-
 }  // namespace ignis

@@ -45,16 +45,5 @@ TEST(Rounding, UpAndToAlignment) {
   EXPECT_FALSE(is_power_of_two(12));
 }
 
-TEST(FloorDivision, TakesTheSignOfTheDivisor) {
-  EXPECT_EQ(floor_div(7, -2), -4);
-  EXPECT_EQ(floor_mod(7, -2), -1);
-  EXPECT_EQ(floor_div(-7, 2), -4);
-  EXPECT_EQ(floor_mod(-7, 2), 1);
-  EXPECT_EQ(floor_div(-7, -2), 3);
-  EXPECT_EQ(floor_mod(-7, -2), -1);
-  EXPECT_EQ(floor_div(6, 3), 2);
-  EXPECT_EQ(floor_mod(-6, 3), 0);
-}
-
 }  // namespace
 }  // namespace ignis
