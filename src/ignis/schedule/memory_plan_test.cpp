@@ -1,0 +1,63 @@
+#include "ignis/schedule/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+namespace ignis::schedule {
+namespace {
+
+uint64_t test_seed() {
+  const char* text = std::getenv("IGNIS_TEST_SEED");
+  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 20261129;
+  ::testing::Test::RecordProperty("seed", std::to_string(seed));
+  return seed;
+}
+
+bool lives_meet(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+bool spans_meet(const Lifetime& a, const Lifetime& b) {
+  return a.offset < b.offset + b.size_bytes && b.offset < a.offset + a.size_bytes;
+}
+
+TEST(MemoryPlan, BuffersThatLiveTogetherNeverShareBytes) {
+  std::mt19937_64 rng(test_seed());
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round) + " of seed " + std::to_string(test_seed()));
+    std::vector<Lifetime> lives(1 + rng() % 40);
+    int64_t sum = 0;
+    for (Lifetime& l : lives) {
+      l.first = static_cast<int>(rng() % 20);
+      l.last = l.first + static_cast<int>(rng() % 8);
+      l.size_bytes = 1 + static_cast<int64_t>(rng() % 5000);
+      if (rng() % 4 == 0) l.exclusive_class = std::string(1, static_cast<char>('a' + rng() % 3));
+      sum += (l.size_bytes + 63) / 64 * 64;
+    }
+    const int64_t arena = plan_memory(lives);
+    EXPECT_LE(arena, sum);
+    for (size_t i = 0; i < lives.size(); ++i) {
+      EXPECT_EQ(lives[i].offset % 64, 0);
+      EXPECT_LE(lives[i].offset + lives[i].size_bytes, arena);
+      for (size_t j = 0; j < i; ++j) {
+        if (!spans_meet(lives[i], lives[j])) continue;
+        EXPECT_FALSE(lives_meet(lives[i], lives[j])) << i << " and " << j << " live at once";
+        EXPECT_EQ(lives[i].exclusive_class, lives[j].exclusive_class) << "a halo is shared with other bytes";
+      }
+    }
+  }
+}
+
+TEST(MemoryPlan, AChainNeedsTwoBuffers) {
+  std::vector<Lifetime> lives;
+  for (int i = 0; i < 10; ++i) {
+    Lifetime l;
+    l.first = i;
+    l.last = i + 1;
+    l.size_bytes = 1000;
+    lives.push_back(l);
+  }
+  EXPECT_EQ(plan_memory(lives), 2 * 1024);
+}
+
+}  // namespace
+}  // namespace ignis::schedule

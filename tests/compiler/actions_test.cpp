@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include "tests/compiler/run_schedule.h"
+
+namespace ignis {
+namespace {
+
+using tensor::Tensor;
+
+constexpr double kTolerance = 1e-4;  // sums of at most 576 products of values up to 2
+
+struct Prepared {
+  test::Case graph;
+  schedule::Schedule schedule;
+  std::vector<HostTensor> expected;
+};
+
+Prepared prepare(std::vector<Tensor> inputs, std::vector<Tensor> outputs) {
+  Prepared p;
+  p.graph.inputs = std::move(inputs);
+  p.graph.outputs = std::move(outputs);
+  for (size_t i = 0; i < p.graph.inputs.size(); ++i) {
+    p.graph.values.push_back(test::random_tensor(p.graph.inputs[i].shape(), 7 + i));
+  }
+  // Row-major only: kernel 0 is then the kernel that the test means.
+  schedule::Options options;
+  options.choose_layouts = false;
+  auto s = schedule::make_schedule(p.graph.input_nodes(), p.graph.output_nodes(), detect_host_target(), options);
+  IGNIS_CHECK(s.has_value()) << s.error().to_string();
+  p.schedule = *std::move(s);
+  p.expected = p.graph.expected();
+  return p;
+}
+
+Prepared product() {  // axes after merging: 0 = m (37), 1 = n (50), 2 = k (23)
+  const auto g = std::make_shared<ir::Graph>();
+  const Tensor a = Tensor::input(g, 0, "a", DType::Float32, {37, 23});
+  const Tensor b = Tensor::input(g, 1, "b", DType::Float32, {23, 50});
+  return prepare({a, b}, {relu(matmul(a, b))});
+}
+Prepared row_sums() {
+  const auto g = std::make_shared<ir::Graph>();
+  const Tensor x = Tensor::input(g, 0, "x", DType::Float32, {9, 77});
+  return prepare({x}, {sum(x, {1})});
+}
+Prepared turned() {
+  const auto g = std::make_shared<ir::Graph>();
+  const Tensor x = Tensor::input(g, 0, "x", DType::Float32, {45, 70});
+  return prepare({x}, {permute(x, {1, 0}) * 2.0});
+}
+
+void expect_same(const Prepared& p, const std::vector<std::string>& actions) {
+  std::string text;
+  for (const std::string& a : actions) text += a + " ";
+  SCOPED_TRACE(text);
+  test::RunOptions options;
+  options.config.target = detect_host_target();
+  options.actions = {actions};
+  for (const int parts : {1, 5}) {
+    options.parts = parts;
+    const auto got = test::run_schedule(p.schedule, p.graph.values, options);
+    ASSERT_TRUE(got.has_value()) << got.error().to_string();
+    EXPECT_LE(test::max_error((*got)[0], p.expected[0]), kTolerance);
+  }
+}
+
+TEST(Actions, EachKeepsEveryElementOfAProduct) {
+  const Prepared p = product();
+  const std::vector<std::vector<std::string>> lists = {
+      {"REORDER(0,1)"},
+      {"REORDER(1,0)"},
+      {"THREAD(1)"},
+      {"THREAD(2)"},
+      {"VECTOR(1,4,1)"},
+      {"VECTOR(1,8,2)"},
+      {"VECTOR(1,8,8)"},
+      {"VECTOR(0,4,2)"},
+      {"TILE_REG(0,6)"},
+      {"TILE_REG(1,4)"},
+      {"VECTOR(1,8,2)", "TILE_REG(0,6)"},
+      {"VECTOR(1,8,2)", "TILE_REG(0,37)"},
+      {"VECTOR(1,8,2)", "TILE_REG(0,6)", "REORDER(1,0)", "TILE_CACHE(0,3,0)", "THREAD(2)"},
+      {"VECTOR(1,8,2)", "TILE_REG(0,5)", "REORDER(1,0)", "TILE_CACHE(1,2,0)", "THREAD(1)"},
+      {"TILE_CACHE(0,10,0)", "THREAD(1)"},
+      {"UNROLL(2,4)"},
+      {"UNROLL(2,23)"},
+      {"UNROLL(2,5)", "VECTOR(1,8,1)"},
+      {"SPLIT_REDUCE(2,4,2)"},
+      {"SPLIT_REDUCE(2,8,4)"},
+  };
+  for (const auto& list : lists) expect_same(p, list);
+}
+
+TEST(Actions, SplitReduceCoversShortAndOddRows) {
+  const Prepared p = row_sums();
+  for (const char* a : {"SPLIT_REDUCE(1,8,1)", "SPLIT_REDUCE(1,8,4)", "SPLIT_REDUCE(1,16,2)", "SPLIT_REDUCE(1,4,3)",
+                        "SPLIT_REDUCE(1,32,4)"}) {
+    expect_same(p, {a});
+  }
+}
+
+TEST(Actions, TransposeTurnsWholeAndPartialSquares) {
+  const Prepared p = turned();
+  for (const char* lanes : {"4", "8", "16"}) {
+    expect_same(p, {"VECTOR(1," + std::string(lanes) + ",1)", "TRANSPOSE(0)"});
+  }
+}
+
+TEST(Actions, IllegalOnesAreNamed) {
+  const Prepared p = product();
+  const std::vector<std::pair<std::string, std::vector<std::string>>> bad = {
+      {"UPCAST", {"UPCAST(0,4)"}},
+      {"VECTOR", {"VECTOR(2,8,1)"}},
+      {"VECTOR", {"VECTOR(9,8,1)"}},
+      {"TILE_REG", {"VECTOR(1,8,1)", "TILE_REG(1,4)"}},
+      {"THREAD", {"THREAD(7)"}},
+      {"no loop", {"REORDER(0)"}},
+      {"two loops", {"REORDER(0,0,1)"}},
+      {"cache tile", {"TILE_CACHE(0,3,2)"}},
+      {"UNROLL", {"UNROLL(2,24)"}},
+      {"UNROLL", {"UNROLL(0,2)"}},
+      {"SPLIT_REDUCE", {"SPLIT_REDUCE(0,8,1)"}},
+      {"SPLIT_REDUCE", {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)"}},
+      {"NAME", {"VECTOR(1,8"}},
+      {"NAME", {"VECTOR(1;8)"}},
+  };
+  for (const auto& [word, actions] : bad) {
+    codegen::Config config;
+    config.target = detect_host_target();
+    config.actions = actions;
+    const auto lowered = codegen::lower(p.schedule.kernels[0].sink, config);
+    ASSERT_FALSE(lowered.has_value()) << actions.back();
+    EXPECT_EQ(lowered.error().code(), ErrorCode::InvalidArgument) << actions.back();
+    EXPECT_NE(lowered.error().message().find(word), std::string::npos) << lowered.error().message();
+  }
+}
+
+TEST(Actions, AppliedListReplaysToTheSameProgram) {
+  const Prepared p = product();
+  codegen::Config config;
+  config.target = make_target(Isa::Avx2);
+  auto first = codegen::lower(p.schedule.kernels[0].sink, config);
+  ASSERT_TRUE(first.has_value());
+  config.actions = first->actions;
+  auto second = codegen::lower(p.schedule.kernels[0].sink, config);
+  ASSERT_TRUE(second.has_value()) << second.error().to_string();
+  EXPECT_EQ(second->actions, first->actions);
+  ASSERT_EQ(second->program.list.size(), first->program.list.size());
+  EXPECT_EQ(ir::content_key(first->program.list.back()), ir::content_key(second->program.list.back()));
+}
+
+}  // namespace
+}  // namespace ignis
