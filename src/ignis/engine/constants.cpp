@@ -2,14 +2,20 @@
 
 #include "ignis/engine/pack.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace ignis::engine {
 namespace {
 
 using schedule::BufferRole;
 using schedule::Schedule;
+
+// Below this a thread costs more than it saves.
+constexpr int64_t kBytesPerThread = int64_t{1} << 20;
 
 // Memory that keeps its device.
 struct OwnedMemory {
@@ -34,6 +40,7 @@ class ConstantMaker {
 
  private:
   Status allocate(size_t index);
+  Status pack_one(const schedule::Pack& step);
   const schedule::Buffer& buffer(int index) const {
     return schedule_.buffers[static_cast<size_t>(index)];
   }
@@ -85,16 +92,35 @@ Status ConstantMaker::place() {
   return {};
 }
 
-Status ConstantMaker::pack() {
-  for (const schedule::Pack& step : schedule_.packs) {
-    std::byte* dest = writable_[static_cast<size_t>(step.dest)];
-    if (dest == nullptr || made_[static_cast<size_t>(step.source)].bytes == nullptr) {
-      return Error(ErrorCode::Internal, "Pack of '" + buffer(step.source).name + "' into '" +
-                                            buffer(step.dest).name + "' is no constant's.");
-    }
-    IGNIS_TRY(run_pack(step, buffer(step.source), bytes(step.source), buffer(step.dest),
-                       {dest, static_cast<size_t>(buffer(step.dest).size_bytes())}));
+Status ConstantMaker::pack_one(const schedule::Pack& step) {
+  std::byte* dest = writable_[static_cast<size_t>(step.dest)];
+  // The source is the model's: packs do not feed each other and may run in any order.
+  if (dest == nullptr || buffer(step.source).data.bytes == nullptr) {
+    return Error(ErrorCode::Internal, "Pack of '" + buffer(step.source).name + "' into '" +
+                                          buffer(step.dest).name + "' is no constant's.");
   }
+  return run_pack(step, buffer(step.source), bytes(step.source), buffer(step.dest),
+                  {dest, static_cast<size_t>(buffer(step.dest).size_bytes())});
+}
+
+Status ConstantMaker::pack() {
+  int64_t total_bytes = 0;
+  for (const schedule::Pack& step : schedule_.packs) total_bytes += buffer(step.dest).size_bytes();
+  const size_t wanted =
+      std::min<size_t>({schedule_.packs.size(), static_cast<size_t>(runtime::usable_threads()),
+                        static_cast<size_t>(1 + total_bytes / kBytesPerThread)});
+  std::vector<Status> results(schedule_.packs.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next.fetch_add(1); i < results.size(); i = next.fetch_add(1)) {
+      results[i] = pack_one(schedule_.packs[i]);
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (size_t t = 1; t < wanted; ++t) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  for (Status& result : results) IGNIS_TRY(std::move(result));
   return {};
 }
 

@@ -3,8 +3,7 @@
 #include "ignis/base/math.h"
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
+#include <cstdlib>
 
 namespace ignis::engine {
 namespace {
@@ -30,21 +29,94 @@ std::vector<int64_t> offsets_along(const ir::Layout& layout, size_t dim, int64_t
   return offsets;
 }
 
+// A pack's loops in the order in which they run. `rows` reads the source in a straight line where there is such a
+// loop, `columns` writes the destination in one.
+struct LoopNest {
+  std::vector<Loop> outer;
+  Loop rows = {{0}, 0}, columns = {{0}, 0};
+  int64_t dest_base = 0;  // in elements
+};
+
+constexpr size_t kMaxRows = size_t{1} << 20;
+// Elements of a row that are read before the next column: a cache line of f32. Re-laying weights is a transposition;
+// column by column it would read one element of each line and meet the same cache set again and again.
+constexpr size_t kRowBlock = 16;
+
+int64_t dest_step(const Loop& loop) { return loop.dest_offsets[1] - loop.dest_offsets[0]; }
+
+// Joins `fast` and the loop around it into one over the same straight line of the source.
+Loop join(const Loop& slow, const Loop& fast) {
+  Loop joined;
+  joined.source_stride = fast.source_stride;
+  joined.dest_offsets.reserve(slow.dest_offsets.size() * fast.dest_offsets.size());
+  for (const int64_t s : slow.dest_offsets) {
+    for (const int64_t f : fast.dest_offsets) joined.dest_offsets.push_back(s + f);
+  }
+  return joined;
+}
+
+LoopNest arrange(std::vector<Loop> loops) {
+  LoopNest nest;
+  std::erase_if(loops, [&](const Loop& loop) {
+    if (loop.dest_offsets.size() > 1) return false;
+    nest.dest_base += loop.dest_offsets[0];
+    return true;
+  });
+  if (loops.empty()) return nest;
+  const auto columns =
+      std::min_element(loops.begin(), loops.end(),
+                       [](const Loop& a, const Loop& b) { return dest_step(a) < dest_step(b); });
+  nest.columns = std::move(*columns);
+  loops.erase(columns);
+  std::stable_sort(loops.begin(), loops.end(), [](const Loop& a, const Loop& b) {
+    return std::abs(a.source_stride) > std::abs(b.source_stride);
+  });
+  if (!loops.empty() && nest.columns.source_stride != 1) {
+    nest.rows = std::move(loops.back());
+    loops.pop_back();
+    while (!loops.empty() &&
+           loops.back().source_stride ==
+               static_cast<int64_t>(nest.rows.dest_offsets.size()) * nest.rows.source_stride &&
+           loops.back().dest_offsets.size() * nest.rows.dest_offsets.size() <= kMaxRows) {
+      nest.rows = join(loops.back(), nest.rows);
+      loops.pop_back();
+    }
+  }
+  nest.outer = std::move(loops);
+  return nest;
+}
+
 template <typename T>
-void copy_loops(std::span<const Loop> loops, const T* from, T* to) {
-  const Loop& loop = loops.front();
-  const auto extent = static_cast<int64_t>(loop.dest_offsets.size());
-  for (int64_t i = 0; i < extent; ++i) {
-    T* at = to + loop.dest_offsets[static_cast<size_t>(i)];
-    const T* value = from + i * loop.source_stride;
-    if (loops.size() == 1) *at = *value;
-    else copy_loops(loops.subspan(1), value, at);
+void copy_tile(const LoopNest& nest, const T* from, T* to) {
+  const Loop& rows = nest.rows;
+  const Loop& columns = nest.columns;
+  const size_t row_count = rows.dest_offsets.size(), column_count = columns.dest_offsets.size();
+  for (size_t block = 0; block < row_count; block += kRowBlock) {
+    const size_t block_end = std::min(block + kRowBlock, row_count);
+    for (size_t c = 0; c < column_count; ++c) {
+      const T* source = from + static_cast<int64_t>(c) * columns.source_stride;
+      T* dest = to + columns.dest_offsets[c];
+      for (size_t r = block; r < block_end; ++r) {
+        dest[rows.dest_offsets[r]] = source[static_cast<int64_t>(r) * rows.source_stride];
+      }
+    }
   }
 }
 
 template <typename T>
-void copy(std::span<const Loop> loops, const std::byte* from, int64_t base, std::byte* to) {
-  copy_loops(loops, reinterpret_cast<const T*>(from) + base, reinterpret_cast<T*>(to));
+void copy_outer(const LoopNest& nest, size_t depth, const T* from, T* to) {
+  if (depth == nest.outer.size()) return copy_tile(nest, from, to);
+  const Loop& loop = nest.outer[depth];
+  for (size_t i = 0; i < loop.dest_offsets.size(); ++i) {
+    copy_outer(nest, depth + 1, from + static_cast<int64_t>(i) * loop.source_stride,
+               to + loop.dest_offsets[i]);
+  }
+}
+
+template <typename T>
+void copy(const LoopNest& nest, const std::byte* from, int64_t base, std::byte* to) {
+  copy_outer(nest, 0, reinterpret_cast<const T*>(from) + base,
+             reinterpret_cast<T*>(to) + nest.dest_base);
 }
 
 Error outside(const schedule::Buffer& source, const schedule::Buffer& dest) {
@@ -79,19 +151,12 @@ Status run_pack(const schedule::Pack& pack, const schedule::Buffer& source,
       dest_high >= count(dest_bytes.size())) {
     return outside(source, dest);
   }
-  if (loops.empty()) loops.push_back({{0}, 0});
-  // Writes run along the fastest digit: the loop whose neighbours lie closest goes innermost.
-  std::stable_sort(loops.begin(), loops.end(), [](const Loop& a, const Loop& b) {
-    const auto step = [](const Loop& l) {
-      return l.dest_offsets.size() < 2 ? INT64_MAX : l.dest_offsets[1] - l.dest_offsets[0];
-    };
-    return step(a) > step(b);
-  });
+  const LoopNest nest = arrange(std::move(loops));
   switch (element_bytes) {
-    case 1: copy<uint8_t>(loops, source_bytes.data(), pack.source_base, dest_bytes.data()); break;
-    case 2: copy<uint16_t>(loops, source_bytes.data(), pack.source_base, dest_bytes.data()); break;
-    case 4: copy<uint32_t>(loops, source_bytes.data(), pack.source_base, dest_bytes.data()); break;
-    case 8: copy<uint64_t>(loops, source_bytes.data(), pack.source_base, dest_bytes.data()); break;
+    case 1: copy<uint8_t>(nest, source_bytes.data(), pack.source_base, dest_bytes.data()); break;
+    case 2: copy<uint16_t>(nest, source_bytes.data(), pack.source_base, dest_bytes.data()); break;
+    case 4: copy<uint32_t>(nest, source_bytes.data(), pack.source_base, dest_bytes.data()); break;
+    case 8: copy<uint64_t>(nest, source_bytes.data(), pack.source_base, dest_bytes.data()); break;
     default: return outside(source, dest);
   }
   return {};
