@@ -15,7 +15,13 @@ namespace t = tensor;
 
 OpOutputs gather(const OpContext& ctx) {
   const Tensor& x = ctx.input(0);
-  return one(t::gather(x, ctx.input(1), ctx.axis(ctx.attr_int("axis", 0), x.rank())));
+  const Shape& indices = ctx.input(1).shape();
+  const int64_t axis = ctx.axis(ctx.attr_int("axis", 0), x.rank());
+  Shape shape = x.shape();
+  shape.erase(shape.begin() + axis);
+  shape.insert(shape.begin() + axis, indices.begin(), indices.end());
+  require_size(ctx, shape);
+  return one(t::gather(x, ctx.input(1), axis));
 }
 
 OpOutputs gather_elements(const OpContext& ctx) {
@@ -53,10 +59,19 @@ OpOutputs scatter_nd(const OpContext& ctx) {
 
 OpOutputs one_hot(const OpContext& ctx) {
   IGNIS_TRY_ASSIGN(const double stated_depth, ctx.const_float(1));
+  if (!(stated_depth >= 0) || stated_depth > static_cast<double>(ctx.limits().max_elements)) {
+    return ctx.error("A depth of " + std::to_string(stated_depth) + ".");
+  }
   const int64_t depth = static_cast<int64_t>(stated_depth);
   Tensor indices = ctx.input(0);
   if (is_float(indices.dtype())) indices = t::cast(indices, DType::Int64);
   const int64_t axis = ctx.axis(ctx.attr_int("axis", -1), indices.rank() + 1);
+  Shape shape = indices.shape();
+  shape.insert(shape.begin() + axis, depth);
+  require_size(ctx, shape);
+  if (ctx.input(2).rank() != 1 || ctx.input(2).count() != 2) {
+    return ctx.error("values is [off, on], not " + ctx.input(2).describe() + ".");
+  }
   const Tensor off = t::select(ctx.input(2), 0, 0);
   const Tensor on = t::select(ctx.input(2), 0, 1);
   return one(t::one_hot(indices, depth, axis, on, off));

@@ -11,9 +11,13 @@ namespace t = tensor;
 // -log_prob[n, target, d…] * weight[target], 0 where the target is ignored, then reduced. Axis 1 holds the classes.
 OpOutputs negative_log_likelihood(const OpContext& ctx, const Tensor& log_prob,
                                   const Tensor& target) {
-  if (log_prob.rank() != target.rank() + 1) {
-    return ctx.error("Scores " + log_prob.describe() + " and target " + target.describe() +
-                     " differ in rank by other than 1.");
+  if (log_prob.rank() < 2) return ctx.error("Scores " + log_prob.describe() + " have no classes.");
+  Shape wanted = log_prob.shape();
+  wanted.erase(wanted.begin() + 1);
+  if (target.shape() != wanted ||
+      (ctx.has_input(2) && ctx.input(2).shape() != Shape{log_prob.dim(1)})) {
+    return ctx.error("Scores " + log_prob.describe() + ", target " + target.describe() +
+                     " and the weights do not fit.");
   }
   const std::string reduction = ctx.attr_string("reduction", "mean");
   std::optional<Tensor> ignored;

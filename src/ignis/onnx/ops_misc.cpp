@@ -65,6 +65,8 @@ OpOutputs col2im(const OpContext& ctx) {
     return ctx.error("Input " + x.describe() + ", image_shape and block_shape do not fit.");
   }
   IGNIS_TRY_ASSIGN(const int64_t taps, checked_element_count(block));
+  if (taps > 1024)
+    return ctx.unsupported("Col2Im of blocks of " + std::to_string(taps) + " positions.");
   if (taps < 1 || x.dim(1) % taps != 0) {
     return ctx.error("Blocks of " + to_string(block) + " do not divide " + x.describe() + ".");
   }
@@ -74,6 +76,11 @@ OpOutputs col2im(const OpContext& ctx) {
   t::ConvOptions options;
   options.groups = channels;
   for (size_t i = 0; i < spatial; ++i) {
+    constexpr int64_t kMost = int64_t{1} << 31;
+    for (const int64_t v :
+         {image[i], block[i], strides[i], dilations[i], pads[i], pads[spatial + i]}) {
+      if (v < 0 || v > kMost) return ctx.error("An extent of " + std::to_string(v) + ".");
+    }
     const int64_t reach = dilations[i] * (block[i] - 1) + 1;
     const int64_t room = image[i] + pads[i] + pads[spatial + i] - reach;
     if (strides[i] < 1 || dilations[i] < 1 || pads[i] < 0 || pads[spatial + i] < 0 || room < 0) {
@@ -92,6 +99,9 @@ OpOutputs col2im(const OpContext& ctx) {
     return ctx.error("Input " + x.describe() + " has not the " + std::to_string(column_count) +
                      " blocks of an image of " + to_string(image) + ".");
   }
+  Shape out_shape{x.dim(0), channels};
+  out_shape.insert(out_shape.end(), image.begin(), image.end());
+  require_size(ctx, out_shape);
   // w [channels * taps, 1, block…] is 1 where the row's tap is the position.
   HostTensor identity = HostTensor::zeros(DType::Float32, {taps, taps});
   for (int64_t k = 0; k < taps; ++k) identity.data<float>()[k * taps + k] = 1;
@@ -121,6 +131,9 @@ OpOutputs center_crop_pad(const OpContext& ctx) {
     const int64_t axis = ctx.axis(axes[i], x.rank());
     const int64_t in = y.dim(static_cast<int>(axis)), out = target[i];
     if (out < 0) return ctx.error("shape " + to_string(target) + " is negative.");
+    Shape shape = y.shape();
+    shape[static_cast<size_t>(axis)] = out;
+    require_size(ctx, shape);
     if (out <= in) {
       const int64_t begin = (in - out) / 2;
       y = t::slice(y, axis, begin, begin + out);
@@ -187,6 +200,8 @@ OpOutputs non_max_suppression(const OpContext& ctx) {
   }
   const bool is_centre_form = ctx.attr_int("center_point_box", 0) != 0;
   const int64_t batches = scores.shape[0], classes = scores.shape[1], count = scores.shape[2];
+  constexpr int64_t kMaxComparisons = int64_t{1} << 28;
+  int64_t comparisons = 0;
   std::vector<int64_t> picked;
   for (int64_t b = 0; b < batches; ++b) {
     for (int64_t c = 0; c < classes; ++c) {
@@ -202,6 +217,11 @@ OpOutputs non_max_suppression(const OpContext& ctx) {
       std::vector<Box> kept;
       for (const int64_t i : order) {
         if (static_cast<int64_t>(kept.size()) == max_boxes) break;
+        comparisons += static_cast<int64_t>(kept.size());
+        if (comparisons > kMaxComparisons) {
+          return Error(ErrorCode::InvalidArgument, "Suppression at import compares too many boxes.",
+                       "LimitExceeded");
+        }
         const Box box = read_box(boxes, b * count + i, is_centre_form);
         const bool is_covered = std::any_of(kept.begin(), kept.end(), [&](const Box& other) {
           return overlap(box, other) > iou_limit;
@@ -265,6 +285,8 @@ OpOutputs tf_idf_vectorizer(const OpContext& ctx) {
       const std::vector<int64_t> items(pool.begin() + begin, pool.begin() + end);
       const Tensor wanted = t::reshape(ctx.ints(items), {1, 1, grams, n});
       Tensor total = Tensor::zeros(x.graph(), {rows, grams}, DType::Int32);
+      if (max_skip > 64) return ctx.unsupported("TfIdfVectorizer with max_skip_count over 64.");
+      require_size(ctx, {rows, length, grams, n});
       // A single item has no gaps: it is counted once, not once a skip.
       for (int64_t skip = 0; skip <= (n == 1 ? 0 : max_skip); ++skip) {
         if ((skip + 1) * (n - 1) + 1 > length) break;

@@ -17,6 +17,13 @@ Result<Tensor> spread(const OpContext& ctx, const Tensor& v, const Tensor& x, in
       return ctx.error("A blocked scale has the rank of x, " + x.describe() + "; it is " +
                        v.describe() + ".");
     }
+    const int64_t extent = x.dim(static_cast<int>(axis));
+    const int64_t blocks = v.dim(static_cast<int>(axis));
+    if (block_size > extent || (extent + block_size - 1) / block_size != blocks) {
+      return ctx.error("Blocks of " + std::to_string(block_size) + " do not divide axis " +
+                       std::to_string(axis) + " of " + x.describe() + " into " +
+                       std::to_string(blocks) + ".");
+    }
     const Tensor repeated = t::repeat_interleave(v, axis, block_size);
     return t::slice(repeated, axis, 0, x.dim(static_cast<int>(axis)));  // the last block may be cut
   }

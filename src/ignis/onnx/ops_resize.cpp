@@ -12,6 +12,9 @@ namespace {
 
 namespace t = tensor;
 
+// Longer filters (antialiased ones) become a product with a matrix instead of one term a tap.
+constexpr int64_t kMaxTaps = 4;
+
 // Every index is o / factor: each element is repeated.
 int64_t repeat_factor(const AxisTable& table, int64_t in) {
   if (in == 0 || table.out % in != 0) return 0;
@@ -65,8 +68,25 @@ AxisTable tap_of(const AxisTable& table, int64_t tap) {
   return column;
 }
 
+// The whole table as a matrix [in, out].
+Tensor dense_weights(const OpContext& ctx, const AxisTable& table, int64_t in, DType dtype) {
+  HostTensor w = HostTensor::zeros(DType::Float64, {in, table.out});
+  for (int64_t o = 0; o < table.out; ++o) {
+    for (int64_t tap = 0; tap < table.taps; ++tap) {
+      const size_t at = static_cast<size_t>(o * table.taps + tap);
+      w.data<double>()[table.index[at] * table.out + o] += table.weight[at];
+    }
+  }
+  return t::cast(ctx.constant(w), dtype);
+}
+
 Tensor resample_axis(const OpContext& ctx, const Tensor& x, int64_t axis, const AxisTable& table) {
   if (table.is_selection()) return take(ctx, x, axis, table);
+  if (table.taps > kMaxTaps) {
+    const Tensor last = t::move_axis(x, axis, x.rank() - 1);
+    const Tensor w = dense_weights(ctx, table, x.dim(static_cast<int>(axis)), x.dtype());
+    return t::move_axis(t::matmul(last, w), x.rank() - 1, axis);
+  }
   Tensor sum;
   for (int64_t tap = 0; tap < table.taps; ++tap) {
     std::vector<double> weights;
@@ -120,6 +140,13 @@ Result<std::vector<double>> const_doubles(const OpContext& ctx, int i) {
   return out;
 }
 
+// The axis keeps its values, whatever the mode.
+bool is_copied(const AxisResize& axis) {
+  return axis.in == axis.out && axis.scale == 1 &&
+         axis.coordinate != CoordinateMode::TfCropAndResize &&
+         axis.coordinate != CoordinateMode::TfHalfPixelForNn;
+}
+
 // Applies one table an axis: first those that shrink, so that the intermediate values stay small.
 OpOutputs resample(const OpContext& ctx, const std::vector<AxisResize>& axes,
                    double extrapolation) {
@@ -135,6 +162,7 @@ OpOutputs resample(const OpContext& ctx, const std::vector<AxisResize>& axes,
     return axes[a].out * axes[b].in < axes[b].out * axes[a].in;
   });
   for (const size_t axis : order) {
+    if (is_copied(axes[axis])) continue;
     const AxisTable table = make_axis_table(axes[axis]);
     if (table.is_identity(axes[axis].in)) continue;
     y = resample_axis(ctx, y, static_cast<int64_t>(axis), table);
@@ -156,7 +184,23 @@ Status check_axis(const OpContext& ctx, const AxisResize& axis) {
     return ctx.error("An axis of " + std::to_string(axis.in) + " cannot become " +
                      std::to_string(axis.out) + ".");
   }
+  if (is_copied(axis)) return Status::ok();
+  // The table, and for long filters the matrix, is made on the host.
+  const double taps = axis.antialias ? 4 / std::min(1.0, axis.scale) + 2 : 4;
+  const double width = taps > kMaxTaps ? std::max(taps, static_cast<double>(axis.in)) : taps;
+  if (width * static_cast<double>(axis.out) > static_cast<double>(ctx.limits().max_fold_elements)) {
+    return Error(ErrorCode::InvalidArgument,
+                 "The table that makes an axis of " + std::to_string(axis.in) + " one of " +
+                     std::to_string(axis.out) + " is over the limit.",
+                 "LimitExceeded");
+  }
   return Status::ok();
+}
+
+void require_output_size(const OpContext& ctx, const std::vector<AxisResize>& axes) {
+  Shape shape;
+  for (const AxisResize& axis : axes) shape.push_back(axis.out);
+  require_size(ctx, shape);
 }
 
 // Sizes after keep_aspect_ratio_policy; `scale` of each listed axis is set as well.
@@ -179,7 +223,8 @@ Status apply_sizes(const OpContext& ctx, const std::vector<int64_t>& listed,
     AxisResize& axis = axes[static_cast<size_t>(i)];
     axis.scale = common;
     // Halfway cases are rounded up.
-    axis.out = static_cast<int64_t>(std::floor(common * static_cast<double>(axis.in) + 0.5));
+    const double extent = std::floor(common * static_cast<double>(axis.in) + 0.5);
+    axis.out = extent >= 0 && extent < 9e15 ? static_cast<int64_t>(extent) : -1;
   }
   return Status::ok();
 }
@@ -195,7 +240,9 @@ void apply_scales(const std::vector<int64_t>& listed, const std::vector<double>&
     // Scales are float32: 3 * 1.6666666 is meant to be 5. A product this near an integer is that integer.
     const double nearest = std::round(extent);
     const bool is_whole = std::abs(extent - nearest) <= std::abs(nearest) * 1e-7;
-    axis.out = extent < 9e15 ? static_cast<int64_t>(is_whole ? nearest : std::floor(extent)) : -1;
+    axis.out = extent >= 0 && extent < 9e15
+                   ? static_cast<int64_t>(is_whole ? nearest : std::floor(extent))
+                   : -1;
   }
 }
 
@@ -256,13 +303,14 @@ OpOutputs resize(const OpContext& ctx) {
     if (sizes.size() != listed.size()) return ctx.error("sizes needs one value an axis.");
     IGNIS_TRY(apply_sizes(ctx, listed, sizes, axes));
   }
-  for (const AxisResize& axis : axes) IGNIS_TRY(check_axis(ctx, axis));
   // Axes outside the list are copied whatever the coordinate mode says.
   for (size_t i = 0; i < axes.size(); ++i) {
     if (std::find(listed.begin(), listed.end(), static_cast<int64_t>(i)) == listed.end()) {
       axes[i].coordinate = CoordinateMode::Asymmetric;
     }
   }
+  for (const AxisResize& axis : axes) IGNIS_TRY(check_axis(ctx, axis));
+  require_output_size(ctx, axes);
   return resample(ctx, axes, ctx.attr_float("extrapolation_value", 0));
 }
 
@@ -288,6 +336,7 @@ OpOutputs upsample(const OpContext& ctx) {
   }
   apply_scales(listed, scales, axes);
   for (const AxisResize& axis : axes) IGNIS_TRY(check_axis(ctx, axis));
+  require_output_size(ctx, axes);
   return resample(ctx, axes, 0);
 }
 

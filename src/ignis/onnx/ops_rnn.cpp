@@ -131,7 +131,14 @@ Result<Recurrence> read_recurrence(const OpContext& ctx, int64_t gates,
     return ctx.error("W " + rec.w.describe() + " and R " + rec.r.describe() + " do not have " +
                      to_string(w_shape) + " and " + to_string(r_shape) + ".");
   }
-  if (ctx.has_input(3)) rec.bias = ctx.input(3);
+  if (ctx.has_input(3)) {
+    rec.bias = ctx.input(3);
+    const Shape bias_shape{rec.directions, 2 * gates * rec.hidden};
+    if (rec.bias->shape() != bias_shape) {
+      return ctx.error("B " + rec.bias->describe() + " does not have " + to_string(bias_shape) +
+                       ".");
+    }
+  }
   if (ctx.has_input(4)) rec.lengths = t::reshape(ctx.input(4), {rec.batch, 1});
   for (const int i : state_inputs) {
     const Shape shape{rec.directions, rec.batch, rec.hidden};
@@ -271,7 +278,13 @@ OpOutputs lstm(const OpContext& ctx) {
                    read_recurrence(ctx, 4, {5, 6}, {"Sigmoid", "Tanh", "Tanh"}));
   const bool is_coupled = ctx.attr_int("input_forget", 0) != 0;
   std::optional<Tensor> peepholes;
-  if (ctx.has_input(7)) peepholes = ctx.input(7);
+  if (ctx.has_input(7)) {
+    peepholes = ctx.input(7);
+    const Shape shape{rec.directions, 3 * rec.hidden};
+    if (peepholes->shape() != shape) {
+      return ctx.error("P " + peepholes->describe() + " does not have " + to_string(shape) + ".");
+    }
+  }
   // Gate order in W, R and B: input, output, forget, cell; in P: input, output, forget.
   return unroll(
       rec, [&](const Weights& w, int64_t d, const Tensor& x, const std::vector<Tensor>& states) {

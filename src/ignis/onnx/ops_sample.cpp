@@ -222,6 +222,7 @@ OpOutputs roi_align(const OpContext& ctx) {
     return ctx.error("X " + x.describe() + " and rois " + rois.describe() + " do not fit.");
   }
   const int64_t samples = ctx.attr_int("sampling_ratio", 0);
+  if (samples > 1024) return ctx.error("A sampling_ratio of " + std::to_string(samples) + ".");
   if (samples < 1) {
     return ctx.unsupported(
         "RoiAlign with sampling_ratio 0: the number of samples depends on the regions.");
@@ -236,10 +237,11 @@ OpOutputs roi_align(const OpContext& ctx) {
   const double scale = ctx.attr_float("spatial_scale", 1.0);
   const int64_t bins_y = ctx.attr_int("output_height", 1);
   const int64_t bins_x = ctx.attr_int("output_width", 1);
-  if (bins_y < 1 || bins_x < 1 || bins_y * samples > (1 << 16) || bins_x * samples > (1 << 16)) {
+  if (bins_y < 1 || bins_x < 1 || bins_y > (1 << 16) || bins_x > (1 << 16)) {
     return ctx.error("An output of " + std::to_string(bins_y) + " x " + std::to_string(bins_x) +
                      ".");
   }
+  require_size(ctx, {rois.dim(0), bins_y * samples, bins_x * samples, x.dim(1)});
   const RoiAxis ay = roi_axis(ctx, t::select(rois, 1, 1), t::select(rois, 1, 3), x.dim(2), bins_y,
                               samples, scale, is_half_pixel);
   const RoiAxis ax = roi_axis(ctx, t::select(rois, 1, 0), t::select(rois, 1, 2), x.dim(3), bins_x,

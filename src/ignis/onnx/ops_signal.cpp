@@ -69,7 +69,7 @@ Status check_signal(const OpContext& ctx, const Tensor& x, int64_t n) {
   if (x.rank() < 2 || (x.dim(-1) != 1 && x.dim(-1) != 2)) {
     return ctx.error("The last axis of a signal has 1 or 2 values, not " + x.describe() + ".");
   }
-  if (n < 1 || n > (int64_t{1} << 15)) {
+  if (n < 1 || n > 4096) {
     // The transform is a dense product: its matrix grows with the square of the length.
     return ctx.unsupported("A transform of length " + std::to_string(n) + ".");
   }
@@ -177,7 +177,8 @@ OpOutputs mel_weight_matrix(const OpContext& ctx) {
   IGNIS_TRY_ASSIGN(const int64_t sample_rate, ctx.const_int(2));
   IGNIS_TRY_ASSIGN(const double lower, ctx.const_float(3));
   IGNIS_TRY_ASSIGN(const double upper, ctx.const_float(4));
-  if (bands < 1 || dft_length < 1 || sample_rate < 1 || lower < 0 || upper < lower ||
+  if (bands < 1 || dft_length < 1 || sample_rate < 1 || !(lower >= 0) || !(upper >= lower) ||
+      !std::isfinite(upper) || dft_length > ctx.limits().max_fold_elements ||
       (dft_length / 2 + 1) > ctx.limits().max_fold_elements / bands) {
     return ctx.error("A filter bank of " + std::to_string(bands) + " bands over " +
                      std::to_string(dft_length) + " bins.");
@@ -189,8 +190,8 @@ OpOutputs mel_weight_matrix(const OpContext& ctx) {
   // The spectrum bin of each triangle corner.
   const auto corner = [&](int64_t i) {
     const double f = hertz(mel(lower) + step * static_cast<double>(i));
-    return static_cast<int64_t>(
-        std::floor(static_cast<double>(dft_length + 1) * f / static_cast<double>(sample_rate)));
+    const double bin = static_cast<double>(dft_length + 1) * f / static_cast<double>(sample_rate);
+    return static_cast<int64_t>(std::floor(std::min(bin, static_cast<double>(bins))));
   };
   HostTensor m =
       HostTensor::zeros(ctx.attr_dtype("output_datatype", DType::Float32), {bins, bands});

@@ -81,7 +81,9 @@ AxisTable make_axis_table(const AxisResize& axis) {
   table.weight.assign(n, 1.0);
   table.outside.assign(static_cast<size_t>(table.out), 0);
   for (int64_t o = 0; o < axis.out; ++o) {
-    const double x = source_coordinate(axis, o);
+    // A far or undefined position (tiny scales, an odd region) is one beyond the border.
+    double x = source_coordinate(axis, o);
+    x = std::isnan(x) ? 0 : std::clamp(x, -1e15, 1e15);
     if (axis.coordinate == CoordinateMode::TfCropAndResize &&
         (x < 0 || x > static_cast<double>(axis.in - 1))) {
       table.outside[static_cast<size_t>(o)] = 1;
