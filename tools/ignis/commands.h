@@ -1,0 +1,54 @@
+#pragma once
+
+#include "tools/ignis/common.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ignis::tools {
+
+struct RunOptions {
+  ModelOptions model;
+  std::vector<std::string> outputs;  ///< "name=@o.npy", "name=@o.raw", "@all.npz"
+  int64_t print_max = 0;
+  int repeat = 1;
+  std::string dump, tap;
+};
+Result<Exit> run_command(const Context& context, const RunOptions& options);
+
+struct BenchOptions {
+  ModelOptions model;
+  double warmup_ms = 300, duration_s = 3, rate_fps = 0, fail_above_percent = 5;
+  int64_t iterations = 10;
+  bool profiles = false;
+  int top = 20;
+  std::string samples_file, baseline_file;
+};
+Result<Exit> bench_command(const Context& context, const BenchOptions& options);
+
+struct InspectOptions {
+  ModelOptions model;
+  bool shows_ops = false, shows_shapes = false, shows_weights = false, shows_kernels = false,
+       shows_memory_plan = false;
+  std::string emit;    ///< "graph", "kernels", "passes", "llvm", "c", "asm"
+  std::string kernel;  ///< regular expression on kernel names; empty: all
+};
+Result<Exit> inspect_command(const Context& context, const InspectOptions& options);
+
+struct VerifyOptions {
+  ModelOptions model;
+  std::string ref_file, ref_device, test_data;
+  std::vector<std::string> rtol, atol, ulp;
+  std::string stat = "max";
+  bool compares_layers = false;
+  int soak = 0;
+};
+Result<Exit> verify_command(const Context& context, const VerifyOptions& options);
+
+struct DevicesOptions {
+  bool checks = false;
+};
+Result<Exit> devices_command(const Context& context, const DevicesOptions& options);
+
+}  // namespace ignis::tools

@@ -1,0 +1,101 @@
+#pragma once
+
+#include "ignis/engine/session.h"
+#include "ignis/onnx/import.h"
+
+#include "tools/ignis/exit_code.h"
+#include "tools/io/input_spec.h"
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace ignis::tools {
+
+using Json = nlohmann::ordered_json;
+
+/// Options that every sub-command takes.
+struct CommonOptions {
+  std::string device = "cpu";
+  std::string json;  ///< empty: none; "-": standard output instead of text; else a file
+  bool is_quiet = false;
+  int verbosity = 0;
+  std::string log_format = "text";
+  std::string color = "auto";
+  std::optional<uint64_t> seed;
+  std::string threads = "auto";
+  std::string cpus;
+  double timeout_s = 60;
+  std::string limits_file;
+};
+
+/// Options about a model and its inputs.
+struct ModelOptions {
+  std::string path;
+  std::vector<std::string> inputs, shapes, dims, fixed;
+};
+
+/// What the options of a run come to: checked, files read.
+class Context {
+ public:
+  /// Applies colour, log sink and CPU list; reads the limits. Errors: reasons "Usage" and "File".
+  static Result<Context> create(CommonOptions options);
+
+  const CommonOptions& options() const { return options_; }
+  const onnx::Limits& limits() const { return limits_; }
+  int threads() const { return threads_; }
+  uint64_t seed() const { return seed_; }
+  bool prints_text() const { return options_.json != "-" && !options_.is_quiet; }
+  bool shows_progress() const { return !options_.is_quiet; }
+  SessionOptions session_options() const;
+  /// Writes `report` where --json asks for it. Errors: reason "File".
+  Status write_json(const Json& report) const;
+
+ private:
+  CommonOptions options_;
+  onnx::Limits limits_;
+  int threads_ = 0;
+  uint64_t seed_ = 0;
+};
+
+/// A model with its options bound: every dim known, every named input there.
+struct BoundModel {
+  std::string path;
+  onnx::ModelInfo info;
+  std::vector<InputSpec> specs;
+  SessionOptions session;  ///< dims, shapes and constants filled in
+};
+
+/// Reads what the file says. Errors: "File" when it cannot be opened, "Model" when it is refused.
+Result<onnx::ModelInfo> read_model_info(const std::string& path, const Context& context);
+/// Reads the model's description, parses the input arguments and binds the dims that the model leaves open: by
+/// --dim, by --shape, and by the inputs' own shapes. Errors: as read_model_info, "Usage", "File".
+Result<BoundModel> bind_model(const ModelOptions& options, const Context& context);
+/// The same with further inputs given as values (of a test data set); they must be inputs of the model.
+Result<BoundModel> bind_case(const ModelOptions& options, std::vector<InputSpec> more,
+                             const Context& context);
+/// Imports the graph as a session would, for what needs the graph itself. Errors: "Model".
+Result<onnx::Model> import_bound(const BoundModel& bound, const Context& context);
+/// Loads the session. Errors: "Device", "Model", and those that speak for themselves.
+Result<Session> load_session(const BoundModel& model, const SessionOptions& options);
+
+/// Errors: "Usage" naming the first input of the model without a spec.
+Status require_inputs(const BoundModel& model);
+
+enum class Missing : uint8_t { IsError, IsRandom };
+/// A value for each input of the session, in its order. Inputs without a spec are refused, or get random values: floats
+/// uniform in [0, 1), integers in [0, 10). Errors: "Usage".
+Result<std::vector<HostTensor>> make_inputs(const BoundModel& model, const Session& session,
+                                            Missing missing, uint64_t seed);
+
+/// {name, dtype, shape} of a port.
+Json to_json(const PortInfo& port);
+/// This machine and build: CPU, cores, governor, kernel, version, target.
+Json describe_machine(const Target* target);
+/// "0.1.0 (RelWithDebInfo, gcc 12.2.0)".
+std::string version_text();
+
+}  // namespace ignis::tools
