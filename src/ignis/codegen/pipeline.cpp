@@ -5,6 +5,7 @@
 #include "ignis/ir/layout_index.h"
 #include "ignis/ir/simplify.h"
 
+#include <algorithm>
 #include <chrono>
 #include <sstream>
 #if __has_include("ignis/codegen/lower/weak.h")
@@ -105,6 +106,13 @@ Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_t
   auto analysed = run("find-axes", [&] { return Kernel::analyse(graph, sink); });
   if (!analysed) return std::move(analysed).error();
   Kernel kernel = *std::move(analysed);
+  // Counted before the addresses are detached: a computed index reads buffers of its own.
+  int buffer_count = 0;
+  for (const Node& n : ir::toposort(sink)) {
+    if (n.is(Op::Param)) {
+      buffer_count = std::max(buffer_count, static_cast<int>(n.arg().ints[0]) + 1);
+    }
+  }
   sink = run("detach-addresses", [&] { return kernel.detach_addresses(); });
 #if __has_include("ignis/codegen/lower/weak.h")
   sink = run("commit-weak", [&] { return commit_weak(g, sink); });
@@ -129,6 +137,7 @@ Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_t
   });
   if (!program) return std::move(program).error();
   lowered.program = *std::move(program);
+  lowered.program.buffer_count = std::max(lowered.program.buffer_count, buffer_count);
   Status verified = run("verify-program", [&] { return verify_program(lowered.program); });
   if (!verified) return std::move(verified).error();
   lowered.passes = run.take();
