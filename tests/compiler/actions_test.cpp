@@ -99,6 +99,30 @@ TEST(Actions, SplitReduceCoversShortAndOddRows) {
   }
 }
 
+TEST(Actions, SegmentsCoverPaddingAndDropItsGates) {
+  const auto g = std::make_shared<ir::Graph>();
+  const Tensor x = Tensor::input(g, 0, "x", DType::Float32, {6, 20});
+  const Prepared p = prepare({x}, {exp(pad(x, {{2, 3}, {1, 7}}))});  // axes 0: 11 rows, 1: 28 columns
+  for (const char* cuts : {"SEGMENT(0,2,8)", "SEGMENT(0,1)", "SEGMENT(0,10)", "SEGMENT(0,3,4,5)"}) {
+    expect_same(p, {cuts});
+    expect_same(p, {"VECTOR(1,8,1)", cuts, "REORDER(0,1)", "THREAD(1)"});
+    expect_same(p, {cuts, "REORDER(0,1)", "TILE_CACHE(0,2,0)", "THREAD(1)"});
+  }
+  expect_same(p, {"SEGMENT(0,2,8)", "SEGMENT(1,1,21)", "REORDER(0,1)", "THREAD(2)"});
+  codegen::Config config;
+  config.target = make_target(Isa::Avx2);
+  config.actions = {"SEGMENT(0,2,8)", "SEGMENT(1,1,21)", "REORDER(0,1)"};
+  const auto lowered = codegen::lower(p.schedule.kernels[0].sink, config);
+  ASSERT_TRUE(lowered.has_value());
+  int gated = 0, plain = 0;
+  for (const ir::Node& n : lowered->program.list) {
+    if (!n.is(ir::Op::Load)) continue;
+    (n.source_count() == 3 ? gated : plain) += 1;
+  }
+  EXPECT_EQ(plain, 1) << "the middle of both axes needs no gate";
+  EXPECT_EQ(gated, 8);
+}
+
 TEST(Actions, TransposeTurnsWholeAndPartialSquares) {
   const Prepared p = turned();
   for (const char* lanes : {"4", "8", "16"}) {
@@ -117,6 +141,9 @@ TEST(Actions, IllegalOnesAreNamed) {
       {"no loop", {"REORDER(0)"}},
       {"two loops", {"REORDER(0,0,1)"}},
       {"cache tile", {"TILE_CACHE(0,3,2)"}},
+      {"SEGMENT", {"SEGMENT(0,37)"}},
+      {"SEGMENT", {"SEGMENT(0,5,5)"}},
+      {"SEGMENT", {"VECTOR(1,8,1)", "SEGMENT(1,8)"}},
       {"UNROLL", {"UNROLL(2,24)"}},
       {"UNROLL", {"UNROLL(0,2)"}},
       {"SPLIT_REDUCE", {"SPLIT_REDUCE(0,8,1)"}},

@@ -22,6 +22,7 @@ struct AxisValue {
   int lanes = 1;  ///< > 1: lane l stands for value + l
   int valid = 1;  ///< lanes that lie inside the axis; the others are masked
   bool bound = false;
+  int64_t lo = 0, hi = 0;  ///< what the value lies between in the current segment
 };
 
 /// Tiles of one axis that have the same size.
@@ -64,6 +65,8 @@ class Emitter {
   Node eval_integer(const Node& n);  // weak index arithmetic
   bool can_transpose(const Address& address, int axis) const;
   Node load_transposed(const Node& load, const Node& param, const Address& address, int axis);
+  ir::Interval bounds_of(const Node& n);
+  Node open_gate(const Node& gate);
   Node axis_scalar(int axis);
   Node axis_value(int axis);
   Node offset_of(const Address& address);
@@ -90,10 +93,10 @@ class Emitter {
   std::vector<AxisValue> values_;
   std::vector<std::vector<Segment>> segments_;
   std::vector<Window> window_;
-  std::vector<Node> thread_index_;  ///< one per thread loop
-  int64_t tile_size_ = 1;           ///< copies on the tile axis in the current segment
-  int64_t v_left_ = 0;              ///< elements of the vector axis in the current tile
-  std::map<std::vector<uint32_t>, Node> memo_;
+  std::vector<Node> thread_index_;              ///< one per thread loop
+  int64_t tile_size_ = 1;                       ///< copies on the tile axis in the current segment
+  int64_t v_left_ = 0;                          ///< elements of the vector axis in the current tile
+  std::map<std::vector<uint32_t>, Node> memo_;  ///< by expression and the values of its axes
 };
 
 std::vector<Segment> Emitter::make_segments(int axis) const {
@@ -118,6 +121,17 @@ std::vector<Segment> Emitter::make_segments(int axis) const {
     const int64_t large = n - count * (size - 1);
     std::vector<Segment> list{{0, size, large}};
     if (count > large) list.push_back({large * size, size - 1, count - large});
+    return list;
+  }
+  for (const LoopPlan::Segment& s : plan_.segments) {
+    if (s.axis != axis) continue;
+    std::vector<Segment> list;
+    int64_t begin = 0;
+    for (const int64_t cut : s.cuts) {
+      list.push_back({begin, 1, cut - begin});
+      begin = cut;
+    }
+    list.push_back({begin, 1, n - begin});
     return list;
   }
   return {{0, 1, n}};
@@ -230,6 +244,8 @@ void Emitter::enter(size_t level, size_t s, const Node& local, Block* block) {
   AxisValue& value = at(loop.axis);
   value = AxisValue{};
   value.bound = true;
+  value.lo = segment.begin;
+  value.hi = segment.begin + segment.tile * segment.count - 1;
   value.constant = segment.begin;
   if (local.is_const()) {
     value.constant += local.const_int() * segment.tile;
@@ -268,6 +284,38 @@ void Emitter::leaf(Block* block) {
     }
     if (m >= 0) at(m) = m_base;
   }
+}
+
+/// What an integer expression lies between in the current segments.
+ir::Interval Emitter::bounds_of(const Node& n) {
+  switch (n.op()) {
+    case Op::Const: return n.is_const() ? ir::Interval::point(n.const_int()) : ir::Interval{};
+    case Op::Range: {
+      const int axis = k_.axis_of(n);
+      const AxisValue& value = at(axis);
+      if (value.bound && value.terms.empty() && value.lanes == 1)
+        return ir::Interval::point(value.constant);
+      if (k_.axes()[static_cast<size_t>(axis)].is_reduce || !value.bound)
+        return {0, extent(axis) - 1};
+      return {value.lo, value.hi};
+    }
+    case Op::Cast: return is_int(n.src(0).dtype()) ? bounds_of(n.src(0)) : ir::Interval{};
+    case Op::Add: return bounds_of(n.src(0)) + bounds_of(n.src(1));
+    case Op::Sub: return bounds_of(n.src(0)) - bounds_of(n.src(1));
+    case Op::Mul: return bounds_of(n.src(0)) * bounds_of(n.src(1));
+    default: return {};
+  }
+}
+
+/// The clauses of a gate that the current segments do not prove; null when none is left.
+Node Emitter::open_gate(const Node& gate) {
+  if (gate.is(Op::And) && gate.dtype() == DType::Bool) {
+    const Node a = open_gate(gate.src(0)), b = open_gate(gate.src(1));
+    if (!a || !b) return a ? a : b;
+    return k_.graph().alu(Op::And, {a, b});
+  }
+  if (gate.is(Op::Cmplt) && bounds_of(gate.src(0)).hi < bounds_of(gate.src(1)).lo) return {};
+  return gate;
 }
 
 Node Emitter::splat(const Node& v, int lanes) {
@@ -503,7 +551,8 @@ Node Emitter::eval_load(const Node& n) {
   const int axis = vector_axis_of(address);
   Node gate, alternative;
   if (n.source_count() == 3) {
-    gate = eval(n.src(2));
+    const Node open = open_gate(n.src(2));
+    if (open) gate = eval(open);
     alternative = eval(n.src(1));
   }
   const auto make_load = [&](const Node& index, int lanes, const Node& g, const Node& alt) {

@@ -23,6 +23,7 @@ class Chooser {
     split_reduces();
     if (!choose_transpose()) choose_tile();
     order_loops();
+    choose_segments();
     choose_unrolls();
     return plan_;
   }
@@ -54,6 +55,7 @@ class Chooser {
   bool choose_transpose();
   void choose_tile();
   void order_loops();
+  void choose_segments();
   void choose_unrolls();
   int64_t units(size_t loop_count) const;
   int64_t tiles(int axis) const;
@@ -98,7 +100,10 @@ void Chooser::choose_vector_axis() {
       plan_.vector_axis = a;
     }
   }
-  if (plan_.vector_axis >= 0) plan_.lanes = lanes_;
+  if (plan_.vector_axis < 0) return;
+  // Narrower registers for a short axis: no lane is masked away.
+  while (lanes_ > 4 && extent(plan_.vector_axis) <= lanes_ / 2) lanes_ /= 2;
+  plan_.lanes = lanes_;
 }
 
 void Chooser::split_reduces() {
@@ -307,6 +312,65 @@ void Chooser::order_loops() {
   while (plan_.thread_loops + 1 < static_cast<int>(plan_.loops.size()) &&
          units(static_cast<size_t>(plan_.thread_loops)) < wanted) {
     ++plan_.thread_loops;
+  }
+}
+
+/// Clauses `a < b` of the gates of loads.
+std::vector<Node> gate_clauses(const Kernel& kernel) {
+  std::vector<Node> clauses;
+  for (const Node& load : kernel.loads()) {
+    if (load.source_count() != 3) continue;
+    std::vector<Node> stack{load.src(2)};
+    while (!stack.empty()) {
+      const Node n = stack.back();
+      stack.pop_back();
+      if (n.is(Op::And)) {
+        stack.push_back(n.src(0));
+        stack.push_back(n.src(1));
+      } else if (n.is(Op::Cmplt)) {
+        clauses.push_back(n);
+      }
+    }
+  }
+  return clauses;
+}
+
+/// Loops whose middle part proves every gate are cut there: only the rim pays for padding.
+void Chooser::choose_segments() {
+  if (!k_.reduces().empty() || plan_.transposes) return;
+  const std::vector<Node> clauses = gate_clauses(k_);
+  for (const int a : outputs()) {
+    if (a == plan_.vector_axis || a == plan_.tile_axis || plan_.segments.size() == 2) continue;
+    int64_t lo = 0, hi = extent(a) - 1;  // where every clause that moves with the axis holds
+    for (const Node& clause : clauses) {
+      const ir::Affine left = ir::to_affine(k_.graph(), clause.src(0));
+      const ir::Affine right = ir::to_affine(k_.graph(), clause.src(1));
+      int64_t slack = right.constant - left.constant - 1,
+              factor = 0;  // holds when slack + factor * axis >= 0
+      bool known = true;
+      const auto add = [&](const ir::Affine& side, int64_t sign) {
+        for (const auto& [atom, c] : side.terms) {
+          const Node range = atom.is(Op::Cast) ? atom.src(0) : atom;
+          if (!range.is(Op::Range)) {
+            known = false;
+          } else if (k_.axis_of(range) == a) {
+            factor += sign * c;
+          } else {
+            slack += std::min<int64_t>(0, sign * c * (range.range_extent() - 1));
+          }
+        }
+      };
+      add(right, 1);
+      add(left, -1);
+      if (!known || factor == 0) continue;
+      if (factor > 0) lo = std::max(lo, -ir::floor_div(slack, factor));
+      if (factor < 0) hi = std::min(hi, ir::floor_div(slack, -factor));
+    }
+    if (hi - lo + 1 == extent(a) || hi - lo + 1 < extent(a) / 2) continue;
+    LoopPlan::Segment segment{a, {}};
+    if (lo > 0) segment.cuts.push_back(lo);
+    if (hi + 1 < extent(a)) segment.cuts.push_back(hi + 1);
+    plan_.segments.push_back(std::move(segment));
   }
 }
 

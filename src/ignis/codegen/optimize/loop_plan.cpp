@@ -22,7 +22,7 @@ const LoopPlan::SplitReduce* LoopPlan::split_of(int axis) const {
 
 namespace {
 
-std::string action(const char* name, std::initializer_list<int64_t> args) {
+std::string action(const char* name, const std::vector<int64_t>& args) {
   std::string text = std::string(name) + "(";
   bool first = true;
   for (const int64_t a : args) {
@@ -64,6 +64,11 @@ std::vector<std::string> LoopPlan::to_actions() const {
   if (vector_axis >= 0) list.push_back(action("VECTOR", {vector_axis, lanes, vectors}));
   if (tile_axis >= 0 && !transposes) list.push_back(action("TILE_REG", {tile_axis, tile}));
   if (transposes) list.push_back(action("TRANSPOSE", {tile_axis}));
+  for (const Segment& s : segments) {
+    std::vector<int64_t> args{s.axis};
+    args.insert(args.end(), s.cuts.begin(), s.cuts.end());
+    list.push_back(action("SEGMENT", args));
+  }
   std::string order = "REORDER(";
   bool any = false;
   for (const Loop& l : loops) {
@@ -110,6 +115,9 @@ Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::stri
       plan.tile_axis = static_cast<int>(arg(0));
       plan.tile = plan.lanes;
       plan.transposes = true;
+    } else if (a.name == "SEGMENT" && a.args.size() >= 2) {
+      plan.segments.push_back(
+          {static_cast<int>(arg(0)), std::vector<int64_t>(a.args.begin() + 1, a.args.end())});
     } else if (a.name == "REORDER") {
       std::erase_if(plan.loops, [](const LoopPlan::Loop& l) { return l.chunk == 0; });
       for (const int64_t axis : a.args) plan.loops.push_back({static_cast<int>(axis), 0});
@@ -179,6 +187,18 @@ Status verify_plan(const Kernel& kernel, const LoopPlan& plan) {
   if (plan.tile_axis >= 0 &&
       (!is_output(plan.tile_axis) || plan.tile < 1 || plan.tile_axis == plan.vector_axis)) {
     return bad("TILE_REG needs an output axis other than the vector's and a positive size.");
+  }
+  for (const LoopPlan::Segment& s : plan.segments) {
+    bool legal = is_output(s.axis) && s.axis != plan.vector_axis && s.axis != plan.tile_axis;
+    int64_t last = 0;
+    for (const int64_t cut : s.cuts) {
+      legal = legal && cut > last && cut < axes[static_cast<size_t>(s.axis)].extent;
+      last = cut;
+    }
+    if (!legal) {
+      return bad("SEGMENT of axis " + std::to_string(s.axis) +
+                 " needs a plain output axis and ascending cuts inside it.");
+    }
   }
   if (plan.transposes && (plan.vector_axis < 0 || plan.vectors != 1 || plan.tile != plan.lanes)) {
     return bad("TRANSPOSE needs one vector and a tile of as many copies as it has lanes.");

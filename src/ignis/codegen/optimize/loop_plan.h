@@ -15,6 +15,7 @@ namespace ignis::codegen {
 ///   VECTOR(axis, lanes, count)    lanes of the stored value; `count` vectors a tile; the remainder is a masked tail
 ///   TILE_REG(axis, size)          copies of the body on a second output axis; sizes `size` and `size - 1` cover it
 ///   TRANSPOSE(axis)               the tile is lanes x lanes: loads contiguous along `axis` are turned in registers
+///   SEGMENT(axis, cut, …)         the axis's loop is cut at these values, a body each: gates that a part proves vanish
 ///   REORDER(axis, …)              output loops from outside to inside, each once
 ///   TILE_CACHE(axis, tiles, at)   an outer loop of `tiles` tiles of the axis, standing before position `at`
 ///   THREAD(n)                     the outermost n loops are cut between threads
@@ -36,6 +37,11 @@ struct LoopPlan {
     int64_t factor = 1;
     bool operator==(const Unroll&) const = default;
   };
+  struct Segment {
+    int axis = 0;
+    std::vector<int64_t> cuts;  ///< ascending, inside (0, extent)
+    bool operator==(const Segment&) const = default;
+  };
   int vector_axis = -1, lanes = 1, vectors = 1;
   int tile_axis = -1;
   int64_t tile = 1;
@@ -44,6 +50,7 @@ struct LoopPlan {
   int thread_loops = 0;
   std::vector<SplitReduce> splits;
   std::vector<Unroll> unrolls;
+  std::vector<Segment> segments;
 
   int64_t unroll_of(int axis) const;
   const SplitReduce* split_of(int axis) const;
