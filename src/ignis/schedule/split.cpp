@@ -169,6 +169,10 @@ void Splitter::collect_facts() {
     if (n.is(Op::Gather)) {
       Node data = n.src(0);
       if (!is_leaf(data)) forced_.insert(data);
+      // An address holds no reduction: such an index (the winner of a scatter, an arg-max) is stored first.
+      for (int i = 1; i < n.source_count(); ++i) {
+        if (has_reduce_[n.src(i)] && !is_leaf(n.src(i))) forced_.insert(n.src(i));
+      }
     }
   }
 }
