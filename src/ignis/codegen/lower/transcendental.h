@@ -1,0 +1,12 @@
+#pragma once
+
+#include "ignis/base/target.h"
+#include "ignis/ir/graph.h"
+
+namespace ignis::codegen {
+
+/// Replaces Exp, Exp2, Log, Log2, Sin, Cos, Erf, Tanh, Atan and float Pow by operations that programs have (functions.h
+/// states the bounds). Narrow and weak floats are computed in float32.
+ir::Node lower_transcendentals(ir::Graph& graph, const ir::Node& sink, const Target& target);
+
+}  // namespace ignis::codegen
