@@ -3,6 +3,9 @@
 #include "ignis/codegen/lower/functions.h"
 #include "ignis/codegen/lower/walk.h"
 
+#include <limits>
+#include <optional>
+
 namespace ignis::codegen {
 
 using ir::Node;
@@ -41,6 +44,25 @@ Expr apply(Op op, const Expr& x) {
   }
 }
 
+/// x to a small constant power by products (at most 1.5 ulp) or a square root; with pow()'s answers for zeros and infinities.
+std::optional<Expr> constant_power(const Expr& x, const Node& exponent) {
+  if (!exponent.is_const()) return std::nullopt;
+  const double e = exponent.const_float();
+  const Expr square = x * x;
+  if (e == 0) return x.number(1);
+  if (e == 1) return x;
+  if (e == 2) return square;
+  if (e == 3) return square * x;
+  if (e == 4) return square * square;
+  if (e == -1) return x.number(1) / x;
+  if (e == 0.5) {
+    // pow(-0, 1/2) is +0 and pow(-inf, 1/2) is +inf.
+    const Expr infinity = x.number(std::numeric_limits<double>::infinity());
+    return where(equal(x, -infinity), infinity, (x + x.number(0)).unary(Op::Sqrt));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Node lower_transcendentals(ir::Graph& graph, const Node& sink, const Target& target) {
@@ -48,6 +70,10 @@ Node lower_transcendentals(ir::Graph& graph, const Node& sink, const Target& tar
     if (!is_transcendental(node)) return graph.rebuild(node, sources);
     const DType wide = node.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
     const Expr x = Expr(graph, sources[0]).cast(wide);
+    if (node.is(Op::Pow)) {
+      const auto power = constant_power(x, sources[1].is(Op::Cast) ? sources[1].src(0) : sources[1]);
+      if (power) return power->cast(node.dtype()).node();
+    }
     const Expr y = node.is(Op::Pow) ? pow_of(x, Expr(graph, sources[1]).cast(wide), target.has_fma)
                                     : apply(node.op(), x);
     return y.cast(node.dtype()).node();
