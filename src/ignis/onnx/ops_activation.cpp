@@ -1,7 +1,5 @@
 #include "ignis/onnx/ops_common.h"
 
-#include <algorithm>
-
 // Activations of one input and their parameters; softmax and its relatives.
 namespace ignis::onnx {
 namespace {
@@ -66,8 +64,9 @@ OpOutputs along_axis(const OpContext& ctx, Tensor (*f)(const Tensor&, int64_t)) 
   require_float(ctx, 0);
   const Tensor& x = ctx.input(0);
   const bool is_flat = ctx.opset() < 13;
-  const int64_t axis =
-      ctx.axis(ctx.attr_int("axis", is_flat ? 1 : -1), is_flat ? std::max(x.rank(), 2) : x.rank());
+  const int64_t stated = ctx.attr_int("axis", is_flat ? 1 : -1);
+  // What is flattened may also be split behind its last axis.
+  const int64_t axis = is_flat && stated == x.rank() ? stated : ctx.axis(stated, x.rank());
   if (!is_flat || axis == x.rank() - 1) return one(f(x, axis));
   int64_t rows = 1, columns = 1;
   for (int i = 0; i < x.rank(); ++i) (i < axis ? rows : columns) *= x.dim(i);

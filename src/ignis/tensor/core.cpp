@@ -105,11 +105,21 @@ Tensor Tensor::ones(const std::shared_ptr<ir::Graph>& graph, const Shape& shape,
 Tensor Tensor::arange(const std::shared_ptr<ir::Graph>& graph, int64_t start, int64_t count,
                       int64_t step, DType dtype) {
   check_shape("arange", {count});
+  // The values are written out, and a hostile model can ask for any extent.
+  constexpr int64_t kMostValues = int64_t{1} << 26;
+  if (count > kMostValues) {
+    fail("arange: " + std::to_string(count) + " values; at most " + std::to_string(kMostValues) +
+             " are written out.",
+         "LimitExceeded");
+  }
   if (count == 1) return full_int(graph, {1}, start, dtype);
   HostTensor values = HostTensor::zeros(dtype, {count});
   for (int64_t i = 0; i < count; ++i) {
-    if (is_float(dtype)) store_element(values, i, static_cast<double>(start + i * step));
-    else store_element_int(values, i, start + i * step);
+    // Unsigned: it wraps where the true value has no int64.
+    const int64_t value = static_cast<int64_t>(static_cast<uint64_t>(start) +
+                                               static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
+    if (is_float(dtype)) store_element(values, i, static_cast<double>(value));
+    else store_element_int(values, i, value);
   }
   return constant(graph, std::move(values));
 }
