@@ -129,8 +129,8 @@ std::optional<std::string> fault_of(const std::string& file, const Layer& layer,
   const std::string top = include.path.substr(0, include.path.find('/'));
   const bool is_cpp_standard = include.path.find_first_of("./") == std::string::npos;
   static const std::set<std::string> kSystem = {
-      "sys",     "linux",   "unistd.h", "fcntl.h",  "sched.h",     "pthread.h", "elf.h",
-      "errno.h", "dlfcn.h", "cpuid.h",  "signal.h", "spawn.h", "immintrin.h", "time.h",    "poll.h",
+      "sys",     "linux",   "unistd.h", "fcntl.h", "sched.h",     "pthread.h", "elf.h",  "errno.h",
+      "dlfcn.h", "cpuid.h", "signal.h", "spawn.h", "immintrin.h", "time.h",    "poll.h",
   };
   const bool is_third_party =
       std::find(layer.third_party.begin(), layer.third_party.end(), top) != layer.third_party.end();

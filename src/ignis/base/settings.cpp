@@ -14,22 +14,18 @@ namespace {
 constexpr std::string_view kPrefix = "IGNIS_";
 
 constexpr SettingInfo kSettings[] = {
-    {"CACHE", "folder of the compile cache, or 'off'"},
     {"COLOR", "auto, always or never"},
     {"CONFIG", "file of options"},
     {"CPUS", "list of CPUs to run on, such as 0,2-3"},
     {"DEVICE", "device to use, such as cpu or cpu:interp"},
-    {"DUMP", "folder that receives the intermediate forms of every kernel"},
-    {"ISA", "highest instruction set to use: sse2, avx2, avx512 or neon"},
     {"JSON", "print the report as JSON"},
     {"LIMITS", "file of limits for untrusted models"},
     {"LOG_FORMAT", "text or json"},
-    {"LOG_LEVEL", "debug, info, warning, error or off"},
     {"QUIET", "print results only"},
     {"SEED", "seed of random inputs"},
     {"SHARED", "folder with further models for the tests"},
     {"SKIP_DEPS", "1: the build scripts install nothing and trust the system"},
-    {"SPIN_US", "microseconds a worker spins before it sleeps"},
+    {"TEST_GRAPHS", "number of graphs the random tests make"},
     {"TEST_SEED", "seed of the random tests"},
     {"THREADS", "number of threads, or auto"},
     {"TIMEOUT", "seconds until a wait fails"},

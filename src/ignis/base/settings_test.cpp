@@ -18,10 +18,10 @@ Settings from(std::vector<const char*> lines) {
 
 TEST(Settings, FindsWhatIsSet) {
   const Settings s = from({"PATH=/bin", "IGNIS_DEVICE=cpu:interp", "IGNIS_THREADS=2",
-                           "IGNIS_CACHE=", "IGNIS_CONFIG=a=b"});
+                           "IGNIS_CPUS=", "IGNIS_CONFIG=a=b"});
   EXPECT_EQ(s.find("DEVICE"), "cpu:interp");
   EXPECT_EQ(s.find("CONFIG"), "a=b");
-  EXPECT_EQ(s.find("CACHE"), std::nullopt) << "An empty value counts as unset.";
+  EXPECT_EQ(s.find("CPUS"), std::nullopt) << "An empty value counts as unset.";
   EXPECT_EQ(s.find("SEED"), std::nullopt);
   EXPECT_EQ(*s.find_int("THREADS", 1, 64), 2);
   EXPECT_EQ(*s.find_int("SEED", 0, 10), std::nullopt);
