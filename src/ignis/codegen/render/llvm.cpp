@@ -32,6 +32,9 @@ struct BufferInfo {
   llvm::MDNode* no_alias = nullptr;
 };
 
+/// A power of two: how far apart gated loads may be and still share their choice of address.
+constexpr int64_t kZeroBytes = 64;
+
 class Renderer {
  public:
   Renderer(const Program& program, const Target& target, llvm::LLVMContext& context)
@@ -259,10 +262,15 @@ class Renderer {
 
   BufferInfo& buffer_of(const Node& index) { return buffers_.at(index.src(0).id_arg()); }
 
+  Value* variable_part(const Node& index, int64_t* constant_bytes) {
+    return addresses_.variable_part(index.src(0).id_arg(), buffer_of(index).base,
+                                    size_bytes(index.src(0).dtype()), index.src(1),
+                                    gated_exit_ != nullptr, constant_bytes);
+  }
   Value* address(const Node& index) {
-    return addresses_.address(index.src(0).id_arg(), buffer_of(index).base,
-                              size_bytes(index.src(0).dtype()), index.src(1),
-                              gated_exit_ != nullptr);
+    int64_t constant_bytes = 0;
+    Value* const from = variable_part(index, &constant_bytes);
+    return addresses_.displace(from, constant_bytes);
   }
 
   template <typename Access>
@@ -306,10 +314,16 @@ class Renderer {
   }
 
   /// Reads a block of zeros instead when the gate is shut: no branch, and where the alternative is zero, as padding
-  /// mostly is, no second select.
+  /// mostly is, no second select. What remains of the constant part below kZeroBytes is added after the select, so
+  /// that neighbours behind one gate share it.
   Value* gated_load(const Node& load, Value* gate, llvm::Type* type) {
     const Node index = load.src(0);
-    Value* const from = b_.CreateSelect(gate, address(index), zeros());
+    int64_t constant_bytes = 0;
+    Value* const open = variable_part(index, &constant_bytes);
+    const int64_t rest_bytes = constant_bytes & (kZeroBytes - 1);
+    Value* const selected =
+        b_.CreateSelect(gate, addresses_.displace(open, constant_bytes - rest_bytes), zeros());
+    Value* const from = addresses_.displace(selected, rest_bytes);
     // The buffer's alias scope holds for the zeros too: nothing stores to them.
     auto* const read = annotate(b_.CreateAlignedLoad(type, from, alignment(index)), index);
     Value* const loaded = to_register(mark_invariant(read, index), load.dtype());
@@ -324,7 +338,7 @@ class Renderer {
     return load;
   }
 
-  /// Zeros for the widest value a gated load may read.
+  /// Zeros for the widest value that a gated load may read, at any distance below kZeroBytes.
   Value* zeros() {
     if (zeros_ != nullptr) return zeros_;
     int64_t size = 8;
@@ -332,8 +346,8 @@ class Renderer {
       if (n.is(Op::Load))
         size = std::max(size, static_cast<int64_t>(n.lanes()) * size_bytes(n.dtype()));
     }
-    auto* const type =
-        llvm::ArrayType::get(llvm::Type::getInt8Ty(context_), static_cast<uint64_t>(size));
+    auto* const type = llvm::ArrayType::get(llvm::Type::getInt8Ty(context_),
+                                            static_cast<uint64_t>(size + kZeroBytes));
     zeros_ = new llvm::GlobalVariable(*module_, type, true, llvm::GlobalValue::PrivateLinkage,
                                       llvm::ConstantAggregateZero::get(type), "zeros");
     zeros_->setAlignment(llvm::Align(64));

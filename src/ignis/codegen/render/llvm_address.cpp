@@ -18,8 +18,9 @@ bool is_scale(int64_t bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || 
 
 }  // namespace
 
-Value* AddressBuilder::address(int64_t slot, Value* base, int64_t element_bytes, const Node& offset,
-                               bool in_gated_block) {
+Value* AddressBuilder::variable_part(int64_t slot, Value* base, int64_t element_bytes,
+                                     const Node& offset, bool in_gated_block,
+                                     int64_t* constant_bytes) {
   const LinearForm& form = forms_.of(offset);
   std::vector<Term> terms;
   for (const auto& [node, coefficient] : form.terms) {
@@ -32,11 +33,13 @@ Value* AddressBuilder::address(int64_t slot, Value* base, int64_t element_bytes,
     return (x.node == counter) > (y.node == counter);
   });
   std::vector<int64_t> key{slot};
-  Value* at = sum(key, base, terms, terms.size(), in_gated_block);
-  const int64_t constant_bytes = form.constant * element_bytes;
-  return constant_bytes == 0
-             ? at
-             : b_.CreateConstGEP1_64(b_.getInt8Ty(), at, static_cast<uint64_t>(constant_bytes));
+  *constant_bytes = form.constant * element_bytes;
+  return sum(key, base, terms, terms.size(), in_gated_block);
+}
+
+Value* AddressBuilder::displace(Value* from, int64_t bytes) {
+  if (bytes == 0) return from;
+  return b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(bytes));
 }
 
 /// base + the first `count` terms. Leaves their description in `key`.
@@ -81,9 +84,7 @@ bool AddressBuilder::move_to_depth(size_t depth) {
 
 Value* AddressBuilder::advance(Value* from, const Term& term) {
   if (const auto* fixed = llvm::dyn_cast<llvm::ConstantInt>(term.atom.value)) {
-    const int64_t bytes = fixed->getSExtValue() * term.bytes;
-    return bytes == 0 ? from
-                      : b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(bytes));
+    return displace(from, fixed->getSExtValue() * term.bytes);
   }
   if (is_scale(term.bytes)) {
     return b_.CreateGEP(b_.getIntNTy(static_cast<unsigned>(8 * term.bytes)), from, term.atom.value);
@@ -105,8 +106,7 @@ Value* AddressBuilder::add_cursor(OpenScope& loop, Value* from, const Term& term
 
 void AddressBuilder::step_cursors(const OpenScope& loop) {
   for (const OpenScope::Cursor& cursor : loop.cursors) {
-    Value* const next = b_.CreateConstGEP1_64(b_.getInt8Ty(), cursor.pointer,
-                                              static_cast<uint64_t>(cursor.step_bytes));
+    Value* const next = displace(cursor.pointer, cursor.step_bytes);
     cursor.pointer->addIncoming(next, b_.GetInsertBlock());
   }
 }

@@ -47,10 +47,12 @@ class AddressBuilder {
     atoms_[node.id()] = {value, scopes_.size() - 1};
   }
 
-  /// Address of element `offset` of the buffer at `base`. `in_gated_block`: code written now is not always run before
-  /// what follows in its scope.
-  llvm::Value* address(int64_t slot, llvm::Value* base, int64_t element_bytes,
-                       const ir::Node& offset, bool in_gated_block);
+  /// Address of element `offset` of the buffer at `base`, all but its constant part, which `constant_bytes` receives.
+  /// `in_gated_block`: code written now is not always run before what follows in its scope.
+  llvm::Value* variable_part(int64_t slot, llvm::Value* base, int64_t element_bytes,
+                             const ir::Node& offset, bool in_gated_block, int64_t* constant_bytes);
+  /// from + bytes.
+  llvm::Value* displace(llvm::Value* from, int64_t bytes);
   /// Closes the innermost loop's pointers; the builder stands at the end of its last block.
   void step_cursors(const OpenScope& loop);
 
