@@ -2,6 +2,7 @@
 
 #include "ignis/engine/compile_kernels.h"
 #include "ignis/engine/constants.h"
+#include "ignis/engine/fold_constants.h"
 
 #include <algorithm>
 #include <chrono>
@@ -31,12 +32,15 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-KernelName name_kernel(const schedule::Kernel& kernel, const GraphOptions& options) {
+KernelName name_kernel(const schedule::Kernel& kernel, const FoldedGraph& folded,
+                       const GraphOptions& options) {
   KernelName name;
   std::set<std::string> seen;
   if (!options.name_node) return name;
   for (const ir::Node& node : kernel.layers) {
-    const NodeName words = options.name_node(node);
+    const auto original = folded.original.find(node);
+    const NodeName words =
+        options.name_node(original == folded.original.end() ? node : original->second);
     if (!words.op.empty()) name.word += (name.word.empty() ? "" : "_") + lower_case(words.op);
     if (words.layer.empty() || !seen.insert(words.layer).second) continue;
     name.layers += (name.layers.empty() ? "" : ", ") + words.layer;
@@ -163,15 +167,21 @@ Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
   schedule_options.float_level = options.float_level;
   schedule_options.choose_layouts = options.choose_layouts;
   schedule_options.fuse = options.fuse;
-  IGNIS_TRY_ASSIGN(const Schedule schedule,
-                   schedule::make_schedule(inputs, outputs, device->target(), schedule_options));
+  FoldedGraph folded;
+  folded.roots = outputs;
+  if (options.graph != nullptr) {
+    IGNIS_TRY_ASSIGN(folded, fold_constants(options.graph, outputs));
+  }
+  IGNIS_TRY_ASSIGN(
+      const Schedule schedule,
+      schedule::make_schedule(inputs, folded.roots, device->target(), schedule_options));
   times.schedule_s = seconds_since(begin);
   if (options.progress) options.progress("schedule", 1, 1);
 
   std::vector<KernelName> names;
   std::vector<std::string> words;
   for (const schedule::Kernel& kernel : schedule.kernels) {
-    names.push_back(name_kernel(kernel, options));
+    names.push_back(name_kernel(kernel, folded, options));
     words.push_back(names.back().word);
   }
   codegen::Config config;

@@ -20,6 +20,8 @@ struct NodeName {
 };
 
 struct GraphOptions {
+  /// The nodes' graph; when given, small constant parts are computed before anything is scheduled.
+  std::shared_ptr<ir::Graph> graph;
   FloatLevel float_level = FloatLevel::Finite;
   bool choose_layouts = true, fuse = true, optimize = true;
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);  ///< of the kernels that run at load

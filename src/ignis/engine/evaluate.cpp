@@ -62,6 +62,7 @@ Result<std::vector<HostTensor>> evaluate(std::span<const tensor::Tensor> values,
   if (device->target().renderer == "interp") return interp::evaluate(output_nodes, input_values);
 
   engine::GraphOptions graph_options;
+  if (options.fold_constants && !values.empty()) graph_options.graph = values.front().graph();
   graph_options.float_level = options.float_level;
   graph_options.choose_layouts = options.choose_layouts;
   graph_options.fuse = options.fuse;

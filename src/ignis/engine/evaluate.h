@@ -18,6 +18,7 @@ struct EvaluateOptions {
   bool choose_layouts = true;  ///< off: every buffer is row-major
   bool fuse = true;            ///< off: a kernel for each elementwise and reduce node
   bool optimize = true;        ///< off: plain loops
+  bool fold_constants = true;  ///< off: what depends on constants only is compiled as well
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
 };
 

@@ -126,6 +126,7 @@ Status Session::State::import(const std::string& path) {
 Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Node> nodes,
                                                          size_t first_port, bool is_main) {
   engine::GraphOptions graph_options;
+  graph_options.graph = model.graph;
   graph_options.float_level = options.float_level;
   graph_options.timeout = options.timeout;
   graph_options.progress = options.progress;
