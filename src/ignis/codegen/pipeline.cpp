@@ -1,20 +1,19 @@
 #include "ignis/codegen/codegen.h"
 #include "ignis/codegen/linearize/emitter.h"
-#include "ignis/codegen/optimize/kernel.h"
-#include "ignis/codegen/optimize/loop_plan.h"
-#include "ignis/ir/layout_index.h"
-#include "ignis/ir/simplify.h"
-
-#include <algorithm>
-#include <chrono>
-#include <sstream>
-#if __has_include("ignis/codegen/lower/weak.h")
 #include "ignis/codegen/lower/contract.h"
 #include "ignis/codegen/lower/decompose.h"
 #include "ignis/codegen/lower/dtypes.h"
 #include "ignis/codegen/lower/transcendental.h"
 #include "ignis/codegen/lower/weak.h"
-#endif
+#include "ignis/codegen/optimize/kernel.h"
+#include "ignis/codegen/optimize/loop_plan.h"
+#include "ignis/ir/layout_index.h"
+#include "ignis/ir/simplify.h"
+#include "ignis/ir/verify.h"
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
 
 // The pass list of a CPU kernel, in order. Against kernel-codegen.md section 5: values are rewritten while they are
 // scalar, and vectors, tiles and accumulators are made by one step at the end. A rewrite then runs once, not once for
@@ -77,6 +76,36 @@ Node flatten_indices(Graph& g, const Node& sink) {
   return done.at(sink);
 }
 
+/// What the passes on values leave: every number has a width, and every operation is one that programs have.
+Status verify_values(const Node& sink) {
+  for (const Node& n : ir::toposort(sink)) {
+    const bool is_loop = n.is(Op::Range) || (n.is(Op::Const) && n.dtype() == DType::WeakInt);
+    bool legal = is_loop || !is_weak(n.dtype());
+    switch (n.op()) {
+      case Op::Exp2:
+      case Op::Log2:
+      case Op::Exp:
+      case Op::Log:
+      case Op::Sin:
+      case Op::Cos:
+      case Op::Erf:
+      case Op::Tanh:
+      case Op::Atan:
+      case Op::Pow:
+      case Op::Reciprocal:
+      case Op::Floordiv:
+      case Op::Floormod: legal = false; break;
+      default: break;
+    }
+    if (!legal) {
+      std::ostringstream text;
+      text << "After lowering, the kernel still has '" << n << "', which programs do not have.";
+      return Error(ErrorCode::Internal, text.str());
+    }
+  }
+  return Status::ok();
+}
+
 std::string print_program(const Program& program) {
   std::ostringstream text;
   int depth = 0;
@@ -97,6 +126,8 @@ Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_t
   Graph& g = *graph;
   const Target& target = config.target;
   Node sink = run("import", [&] { return g.import(kernel_sink); });
+  Status kernel_is_sound = run("verify-kernel", [&] { return ir::verify_kernel(sink); });
+  if (!kernel_is_sound) return std::move(kernel_is_sound).error();
   sink = run("flatten-indices", [&] { return flatten_indices(g, sink); });
   sink = run("merge-ranges", [&] { return merge_ranges(g, sink); });
   ir::SimplifyStats stats;
@@ -114,14 +145,14 @@ Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_t
     }
   }
   sink = run("detach-addresses", [&] { return kernel.detach_addresses(); });
-#if __has_include("ignis/codegen/lower/weak.h")
   sink = run("commit-weak", [&] { return commit_weak(g, sink); });
   sink = run("emulate-dtypes", [&] { return emulate_dtypes(g, sink, target); });
   sink = run("transcendentals", [&] { return lower_transcendentals(g, sink, target); });
   sink = run("decompose", [&] { return decompose_ops(g, sink, target); });
   sink =
       run("contract", [&] { return contract_multiply_add(g, sink, config.float_level, target); });
-#endif
+  Status legal = run("verify-values", [&] { return verify_values(sink); });
+  if (!legal) return std::move(legal).error();
   IGNIS_TRY(kernel.set_sink(sink));
   lowered.flops = kernel.flops();
   Result<LoopPlan> plan = run("schedule", [&]() -> Result<LoopPlan> {
