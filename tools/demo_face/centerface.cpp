@@ -143,7 +143,7 @@ void draw_faces(tools::Image& image, const std::vector<Face>& faces) {
   const std::array<uint8_t, 3> green = {64, 224, 96};
   const std::array<uint8_t, 3> amber = {255, 176, 0};
   // Thick enough to be seen when the picture is shown small.
-  const int thickness_px = std::max(2, std::min(image.width_px, image.height_px) / 200);
+  const int thickness_px = std::max(3, std::min(image.width_px, image.height_px) / 160);
   for (const Face& face : faces) {
     draw_frame(image, face, thickness_px, green);
     for (const Point& p : face.landmarks)
