@@ -15,7 +15,9 @@ std::string_view plain_domain(std::string_view domain) {
 
 int64_t Environment::opset(std::string_view domain) const {
   const auto found = opsets.find(plain_domain(domain));
-  return found == opsets.end() ? 0 : found->second;
+  if (found != opsets.end()) return found->second;
+  // Files of before IR version 3 name no operator set and mean the first.
+  return plain_domain(domain).empty() ? 1 : 0;
 }
 
 Environment make_environment(const std::vector<OpsetId>& opsets) {
@@ -24,6 +26,12 @@ Environment make_environment(const std::vector<OpsetId>& opsets) {
     int64_t& version = env.opsets[plain_domain(id.domain)];
     version = std::max(version, id.version);
   }
+  return env;
+}
+
+Environment make_environment(const ModelProto& model, const FunctionProto& function) {
+  Environment env = make_environment(function.opsets);
+  env.opsets.merge(make_environment(model.opsets).opsets);
   return env;
 }
 
@@ -51,7 +59,7 @@ std::string describe(const NodeProto& node) {
 
 GraphImporter::GraphImporter(ImportState& state, const ModelProto& model,
                              std::vector<Layer>& layers)
-    : state_(state), functions_(model), layers_(layers) {}
+    : state_(state), model_(model), functions_(model), layers_(layers) {}
 
 Result<Tensor> GraphImporter::read_output(std::string_view name, const Scope& scope) const {
   const Tensor* value = scope.find(name);
@@ -170,7 +178,7 @@ Result<std::vector<Tensor>> GraphImporter::call_function(const FunctionProto& fu
                  "The function takes " + std::to_string(function.inputs.size()) +
                      " inputs; the node has " + std::to_string(inputs.size()) + ".");
   }
-  Environment inner = make_environment(function.opsets);
+  Environment inner = make_environment(model_, function);
   inner.depth = env.depth + 1;
   inner.prefix = env.prefix + std::string(node.name) + "/";
   for (const AttributeProto& a : function.attribute_defaults) inner.attributes.emplace(a.name, &a);

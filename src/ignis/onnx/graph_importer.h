@@ -44,10 +44,12 @@ struct Environment {
   std::string prefix;  ///< of layer names: the function calls and iterations around
   int depth = 0;       ///< of function calls
 
-  /// The version of a domain, or 0 when the model imports none.
+  /// The version of a domain, or 0 when the model imports none (1 for the default domain).
   int64_t opset(std::string_view domain) const;
 };
 Environment make_environment(const std::vector<OpsetId>& opsets);
+/// Inside a function: its own operator sets, and the model's where it names none.
+Environment make_environment(const ModelProto& model, const FunctionProto& function);
 
 /// The model's own functions by domain and name.
 class FunctionIndex {
@@ -98,6 +100,7 @@ class GraphImporter {
                                        int64_t iteration);
 
   ImportState& state_;
+  const ModelProto& model_;
   FunctionIndex functions_;
   std::vector<Layer>& layers_;
   PlanCache plans_;

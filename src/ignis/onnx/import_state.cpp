@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 #include <utility>
 
 namespace ignis::onnx {
@@ -60,12 +61,20 @@ ir::BufferData normalise_bools(const ir::BufferData& data) {
   return own(std::move(bytes));
 }
 
-/// Elements of all values that `node` is computed from, counted up to a little above `cap`.
+/// Elements of all values that `node` is computed from, constants of the file excluded. Stops above `cap`, so it looks
+/// at no more than `cap` nodes however many there are.
 int64_t elements_to_compute(const ir::Node& node, int64_t cap) {
   int64_t elements = 0;
-  for (const ir::Node& n : ir::toposort(node)) {
-    if (!n.is(ir::Op::Buffer)) elements += element_count(n.shape());
-    if (elements > cap) break;
+  std::vector<ir::Node> open{node};
+  std::unordered_set<uint32_t> seen{node.id()};
+  while (!open.empty() && elements <= cap) {
+    const ir::Node n = open.back();
+    open.pop_back();
+    if (n.is(ir::Op::Buffer)) continue;
+    elements += std::max<int64_t>(element_count(n.shape()), 1);
+    for (int i = 0; i < n.source_count(); ++i) {
+      if (seen.insert(n.src(i).id()).second) open.push_back(n.src(i));
+    }
   }
   return elements;
 }

@@ -1,5 +1,6 @@
 #include "ignis/onnx/import.h"
 
+#include "ignis/onnx/info.h"
 #include "ignis/onnx/test_import.h"
 
 namespace ignis::onnx {
@@ -68,6 +69,11 @@ TEST(Import, InfoSaysWhatTheFileHolds) {
   EXPECT_TRUE(info->ops[0].supported);
   EXPECT_EQ(info->ops[1].op, "com.example::Mystery");
   EXPECT_FALSE(info->ops[1].supported);
+}
+
+TEST(Import, TheDigestIsBlake2b256) {
+  // From the BLAKE2 authors' b2sum -l 256.
+  EXPECT_EQ(digest_hex("abc"), "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
 }
 
 TEST(Import, OpenDimsNameTheInputAndTheSymbol) {

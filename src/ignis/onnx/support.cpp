@@ -34,7 +34,7 @@ class Surveyor {
     visit_graph(model_.graph, make_environment(model_.opsets));
     // A list, not a recursion: a file may hold a long chain of functions.
     for (size_t i = 0; i < functions_seen_.size(); ++i) {
-      visit_nodes(functions_seen_[i]->nodes, make_environment(functions_seen_[i]->opsets));
+      visit_nodes(functions_seen_[i]->nodes, make_environment(model_, *functions_seen_[i]));
     }
     return std::move(survey_);
   }

@@ -63,7 +63,7 @@ class Parser {
           m.graph = graph(r.get_message(), 1, 1);
           m.has_graph = true;
           break;
-        case bytes_of(8): push(m.opsets, opset(r.get_message())); break;
+        case bytes_of(8): add_opset(m.opsets, opset(r.get_message())); break;
         case bytes_of(14): push(m.metadata, key_value(r.get_message())); break;
         case bytes_of(25): push(m.functions, function(r.get_message())); break;
         default: r.skip();
@@ -98,6 +98,15 @@ class Parser {
       fail_limit("Messages are nested deeper than " + std::to_string(limits_.max_message_depth) +
                  ".");
     }
+  }
+
+  /// Every call of a function looks at these lists.
+  static void add_opset(std::vector<OpsetId>& opsets, OpsetId id) {
+    constexpr size_t kMostOpsets = 256;
+    if (opsets.size() == kMostOpsets) {
+      fail_limit("More than " + std::to_string(kMostOpsets) + " operator sets are imported.");
+    }
+    opsets.push_back(id);
   }
 
   OpsetId opset(pbf_reader r) {
@@ -366,7 +375,7 @@ class Parser {
         case bytes_of(5): push(f.outputs, text(r)); break;
         case bytes_of(6): push(f.attributes, text(r)); break;
         case bytes_of(7): add_node(f.nodes, r.get_message(), 1, 2); break;
-        case bytes_of(9): push(f.opsets, opset(r.get_message())); break;
+        case bytes_of(9): add_opset(f.opsets, opset(r.get_message())); break;
         case bytes_of(10): f.domain = text(r); break;
         case bytes_of(11): push(f.attribute_defaults, attribute(r.get_message(), 1, 2)); break;
         case bytes_of(13): f.overload = text(r); break;
