@@ -28,9 +28,9 @@ Expr exp_slope(const Expr& r) {
                               0x1.fffffcp-2, 1});
 }
 
-/// exp(x) = p * 2^k.
+/// exp(x) = (1 + slope * r) * 2^k.
 struct Scaled {
-  Expr p;
+  Expr slope, r;
   Expr k_bits;  ///< k at the exponent's place
 };
 
@@ -43,7 +43,7 @@ Scaled reduce_exp(const Expr& x) {
   const Expr t = mulacc(x, x.number(log2e), magic);
   const Expr k = t - magic;
   const Expr r = mulacc(k, x.number(-lo), mulacc(k, x.number(-hi), x));
-  return {mulacc(exp_slope(r), r, r.number(1)), t.bits().shl(mantissa_bits(x))};
+  return {exp_slope(r), r, t.bits().shl(mantissa_bits(x))};
 }
 
 }  // namespace
@@ -64,7 +64,15 @@ Expr scale_by_power(const Expr& p, const Expr& k_bits, const Expr& sign) {
 
 Expr exp_moderate(const Expr& x) {
   const Scaled e = reduce_exp(x);
-  return e.p * (e.k_bits + e.k_bits.integer(one_bits(x))).as_float();
+  const Expr power = (e.k_bits + e.k_bits.integer(one_bits(x))).as_float();
+  return mulacc(e.slope, e.r, x.number(1)) * power;
+}
+
+Expr expm1_moderate(const Expr& x) {
+  const Scaled e = reduce_exp(x);
+  const Expr power = (e.k_bits + e.k_bits.integer(one_bits(x))).as_float();
+  return mulacc(e.slope * e.r, power,
+                power - x.number(1));  // near 0 the power is 1, and nothing cancels
 }
 
 // (2^r - 1) / r: relative error of 2^r under 2^-26 and 2^-57.
@@ -87,7 +95,7 @@ Expr exp_of(const Expr& x) {
   const Expr clamped =
       min(max(x, x.number(is_double(x) ? -746.0 : -104.0)), x.number(is_double(x) ? 710.0 : 89.0));
   const Scaled e = reduce_exp(clamped);
-  return detail::scale_by_power(e.p, e.k_bits, x);
+  return detail::scale_by_power(mulacc(e.slope, e.r, x.number(1)), e.k_bits, x);
 }
 
 Expr exp2_of(const Expr& x) {

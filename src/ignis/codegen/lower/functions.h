@@ -22,6 +22,8 @@ Expr pow_of(const Expr& x, const Expr& y, bool has_fma);
 namespace detail {
 /// exp(x) for |x| < 80: no clamping, no subnormal results. NaN stays NaN.
 Expr exp_moderate(const Expr& x);
+/// exp(x) - 1 for 0 <= x < 80, accurate near 0 as well.
+Expr expm1_moderate(const Expr& x);
 /// p * 2^k for p in [0.5, 2] and any k a result can have, rounded once where it is subnormal, infinite where it is too
 /// large. `k_bits` is k shifted to the exponent's place; `sign` has its sign bit set where k <= 0, clear where k >= 0.
 Expr scale_by_power(const Expr& p, const Expr& k_bits, const Expr& sign);

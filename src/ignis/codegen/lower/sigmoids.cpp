@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-// tanh, erf and atan: odd functions with a polynomial near 0 and another form beyond.
+// tanh, erf and atan: odd functions of |x|, which get its sign at the end.
 
 namespace ignis::codegen {
 
@@ -16,20 +16,10 @@ Expr odd(const Expr& x, const Expr& z, const Expr& q) { return mulacc(x * z, q, 
 }  // namespace
 
 Expr tanh_of(const Expr& x) {
-  const Expr size = magnitude(x), z = x * x;
-  const Expr tail =
-      is_double(x)
-          ? polynomial(z, {-0x1.0d96172910017p-16, 0x1.438875ef35913p-14, -0x1.df51b00ffd3e0p-13,
-                           0x1.33659bd0d5a03p-11, -0x1.7d68912461aa9p-10, 0x1.d6cf2650c0bf7p-9,
-                           -0x1.226e161e49835p-7, 0x1.664f477a56ec7p-6, -0x1.ba1ba1b503780p-5,
-                           0x1.111111110ac91p-3, -0x1.55555555554ffp-2})
-          : polynomial(
-                z, {-0x1.750c5ap-8, 0x1.51f8b8p-6, -0x1.b835a2p-5, 0x1.1106f6p-3, -0x1.555532p-2});
-  // 1 - 2 / (exp(2|x|) + 1); beyond the clamp the quotient is less than half a unit of 1.
-  const Expr bounded = min(size, x.number(is_double(x) ? 20.0 : 10.0));
-  const Expr far =
-      x.number(1) - x.number(2) / (detail::exp_moderate(bounded + bounded) + x.number(1));
-  return where(size < x.number(0.625), odd(x, z, tail), with_sign_of(far, x));
+  // e / (e + 2) with e = exp(2|x|) - 1; beyond the bound the quotient rounds to 1.
+  const Expr bounded = min(magnitude(x), x.number(is_double(x) ? 20.0 : 10.0));
+  const Expr e = detail::expm1_moderate(bounded + bounded);
+  return with_sign_of(e / (e + x.number(2)), x);
 }
 
 Expr erf_of(const Expr& x) {

@@ -71,7 +71,8 @@ Node lower_transcendentals(ir::Graph& graph, const Node& sink, const Target& tar
     const DType wide = node.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
     const Expr x = Expr(graph, sources[0]).cast(wide);
     if (node.is(Op::Pow)) {
-      const auto power = constant_power(x, sources[1].is(Op::Cast) ? sources[1].src(0) : sources[1]);
+      const auto power =
+          constant_power(x, sources[1].is(Op::Cast) ? sources[1].src(0) : sources[1]);
       if (power) return power->cast(node.dtype()).node();
     }
     const Expr y = node.is(Op::Pow) ? pow_of(x, Expr(graph, sources[1]).cast(wide), target.has_fma)
