@@ -24,6 +24,8 @@ const std::shared_ptr<ir::Graph>& common_graph(std::string_view operation,
 const std::shared_ptr<ir::Graph>& common_graph(std::string_view operation,
                                                std::span<const Tensor> operands);
 
+/// A GraphError when a shape has a negative extent or more than 2^62 elements.
+void check_count(std::string_view operation, const Shape& shape);
 /// Numpy broadcasting of all operands' shapes.
 Shape broadcast_all(std::string_view operation, std::span<const Tensor> operands);
 /// An elementwise node over operands of dtypes that already fit, broadcast to their common shape. Splat operands

@@ -33,19 +33,21 @@ Geometry read_geometry(std::string_view operation, const Tensor& x, const Tensor
     }
     std::vector<int64_t> full = given.empty() ? std::vector<int64_t>(g.spatial, value) : given;
     for (const int64_t v : full) {
-      if (v < least || v > (int64_t{1} << 31))
+      if (v < least || v > (int64_t{1} << 30))
         refuse(std::string(what) + " holds " + std::to_string(v));
     }
     return full;
   };
   g.strides = fill(options.strides, 1, 1, "strides");
   g.dilations = fill(options.dilations, 1, 1, "dilations");
-  g.lo = fill(options.pads_lo, 0, -(int64_t{1} << 31), "pads_lo");
-  g.hi = fill(options.pads_hi, 0, -(int64_t{1} << 31), "pads_hi");
+  g.lo = fill(options.pads_lo, 0, -(int64_t{1} << 30), "pads_lo");
+  g.hi = fill(options.pads_hi, 0, -(int64_t{1} << 30), "pads_hi");
   g.output_padding = fill(options.output_padding, 0, 0, "output_padding");
   for (size_t i = 0; i < g.spatial; ++i) {
     g.kernel.push_back(w.shape()[i + 2]);
     if (g.kernel[i] < 1) refuse("the kernel is empty");
+    // Extents of at most 2^30 keep every product below in 64 bits.
+    if (std::max(g.kernel[i], x.shape()[i + 2]) > (int64_t{1} << 30)) refuse("an axis is too long");
   }
   if (options.groups < 1) refuse("groups is " + std::to_string(options.groups));
   return g;

@@ -24,8 +24,7 @@ Tensor::Tensor(std::shared_ptr<ir::Graph> graph, Node node, std::string name)
 namespace {
 
 void check_shape(std::string_view operation, const Shape& shape) {
-  const Result<int64_t> count = checked_element_count(shape);
-  if (!count) fail(std::string(operation) + ": " + count.error().message());
+  detail::check_count(operation, shape);
 }
 
 void check_strong(std::string_view operation, DType dtype) {
@@ -105,6 +104,9 @@ Tensor Tensor::ones(const std::shared_ptr<ir::Graph>& graph, const Shape& shape,
 Tensor Tensor::arange(const std::shared_ptr<ir::Graph>& graph, int64_t start, int64_t count,
                       int64_t step, DType dtype) {
   check_shape("arange", {count});
+  // Its values are stored: a bound, so that no model asks for all memory.
+  if (count > (int64_t{1} << 27))
+    fail("arange: " + std::to_string(count) + " positions are too many.");
   // The values are written out, and a hostile model can ask for any extent.
   constexpr int64_t kMostValues = int64_t{1} << 26;
   if (count > kMostValues) {
@@ -116,8 +118,8 @@ Tensor Tensor::arange(const std::shared_ptr<ir::Graph>& graph, int64_t start, in
   HostTensor values = HostTensor::zeros(dtype, {count});
   for (int64_t i = 0; i < count; ++i) {
     // Unsigned: it wraps where the true value has no int64.
-    const int64_t value = static_cast<int64_t>(static_cast<uint64_t>(start) +
-                                               static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
+    const int64_t value = static_cast<int64_t>(
+        static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
     if (is_float(dtype)) store_element(values, i, static_cast<double>(value));
     else store_element_int(values, i, value);
   }
@@ -197,6 +199,11 @@ Tensor commit(const Tensor& x) {
 
 namespace detail {
 
+void check_count(std::string_view operation, const Shape& shape) {
+  const Result<int64_t> count = checked_element_count(shape);
+  if (!count) fail(std::string(operation) + ": " + count.error().message());
+}
+
 Node splat_of(const Node& node) {
   Node at = node;
   while (at.is(Op::Reshape) || at.is(Op::Expand) || at.is(Op::Permute) || at.is(Op::Flip) ||
@@ -257,6 +264,7 @@ Shape broadcast_all(std::string_view operation, std::span<const Tensor> operands
     }
     fail(text + " do not broadcast.");
   }
+  check_count(operation, shape);
   return shape;
 }
 
@@ -276,6 +284,7 @@ Tensor elementwise(std::string_view operation, Op op, DType dtype,
 }
 
 Tensor movement(Op op, const Tensor& x, std::vector<int64_t> ints, const Shape& shape) {
+  check_count(to_string(op), shape);
   if (const Node splat = splat_of(x.node())) return stretch_scalar(x.graph(), splat, shape);
   return Tensor(x.graph(), x.graph()->make(op, x.dtype(), {x.node()}, ir::Arg{std::move(ints), {}}),
                 x.name());
@@ -283,6 +292,7 @@ Tensor movement(Op op, const Tensor& x, std::vector<int64_t> ints, const Shape& 
 
 Tensor expand(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
+  check_count("expand", shape);
   if (const Node splat = splat_of(x.node())) return stretch_scalar(x.graph(), splat, shape);
   Shape aligned(shape.size() - x.shape().size(), 1);
   aligned.insert(aligned.end(), x.shape().begin(), x.shape().end());

@@ -143,6 +143,11 @@ Tensor pad(const Tensor& x, const Bounds& amounts, const Operand& value) {
   bool pads = false;
   for (size_t i = 0; i < amounts.size(); ++i) {
     const auto [lo, hi] = amounts[i];
+    constexpr int64_t kMost = int64_t{1} << 48;
+    if (std::max(lo, hi) > kMost || std::min(lo, hi) < -kMost) {
+      fail("pad: " + std::to_string(lo) + " and " + std::to_string(hi) + " around " + x.describe() +
+           ".");
+    }
     const int64_t left = x.shape()[i] + std::min<int64_t>(lo, 0) + std::min<int64_t>(hi, 0);
     if (left < 0) {
       fail("pad: cropping (" + std::to_string(lo) + ", " + std::to_string(hi) +
@@ -430,11 +435,10 @@ Tensor tile(const Tensor& x, const std::vector<int64_t>& repeats) {
     if (repeats[i] < 0) fail("tile: " + list_text(repeats) + " of " + x.describe() + ".");
     spread.insert(spread.end(), {1, x.shape()[i]});
     stretched.insert(stretched.end(), {repeats[i], x.shape()[i]});
-    merged.push_back(repeats[i] * x.shape()[i]);
   }
+  detail::check_count("tile", stretched);
+  for (size_t i = 0; i < repeats.size(); ++i) merged.push_back(repeats[i] * x.shape()[i]);
   if (merged == x.shape()) return x;
-  if (!checked_element_count(stretched))
-    fail("tile: " + list_text(repeats) + " of " + x.describe() + " is too large.");
   if (element_count(stretched) == 0) return Tensor::full_int(x.graph(), merged, 0, x.dtype());
   return reshape(detail::expand(reshape(x, spread), stretched), merged);
 }
@@ -445,6 +449,7 @@ Tensor repeat_interleave(const Tensor& x, int64_t axis_in, int64_t count) {
   const Tensor spread = unsqueeze(x, {axis + 1});
   Shape stretched = spread.shape(), merged = x.shape();
   stretched[static_cast<size_t>(axis) + 1] = count;
+  detail::check_count("repeat", stretched);
   merged[static_cast<size_t>(axis)] *= count;
   if (count == 0) return Tensor::full_int(x.graph(), merged, 0, x.dtype());
   return reshape(detail::expand(spread, stretched), merged);

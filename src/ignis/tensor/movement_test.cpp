@@ -51,6 +51,38 @@ TEST_F(TensorTest, ErrorsNameBothShapesAndOperands) {
   for (size_t i = 0; i < std::size(wrong); ++i) EXPECT_NE(error_of(wrong[i]), "") << i;
 }
 
+// Numbers from a hostile model: an error each, no overflow and no memory taken.
+TEST_F(TensorTest, HugeExtentsAreRefused) {
+  const Tensor a = Tensor::zeros(graph_, {int64_t{1} << 40, 1}),
+               b = Tensor::zeros(graph_, {1, int64_t{1} << 40});
+  const Tensor x = iota({1, 1, 4});
+  PoolOptions pool;
+  pool.kernel = {INT64_MAX};
+  ConvOptions conv_options;
+  conv_options.dilations = {INT64_MAX};
+  const std::function<void()> wrong[] = {
+      [&] { a + b; },
+      [&] { broadcast_to(x, {INT64_MAX, 1, 1, 4}); },
+      [&] { tile(x, {INT64_MAX, INT64_MAX, 1}); },
+      [&] { repeat_interleave(x, 0, INT64_MAX); },
+      [&] { pad(x, {{INT64_MAX, 0}, {0, 0}, {0, 0}}); },
+      [&] { pad(x, {{INT64_MIN, 0}, {0, 0}, {0, 0}}); },
+      [&] { reshape(x, {INT64_MAX, INT64_MAX}); },
+      [&] { window(x, 2, INT64_MAX); },
+      [&] { window(x, 2, 2, 1, INT64_MAX); },
+      [&] { max_pool(x, pool); },
+      [&] { conv(x, x, {}, conv_options); },
+      [&] { one_hot(cast(x, DType::Int32), INT64_MAX); },
+      [&] { cumsum(a, 0); },
+      [&] { sort(a, 0); },
+      [&] { slice(x, 2, INT64_MIN, INT64_MIN, 0); },
+      [&] { Tensor::arange(graph_, 0, INT64_MAX); },
+  };
+  for (size_t i = 0; i < std::size(wrong); ++i) EXPECT_NE(error_of(wrong[i]), "") << i;
+  EXPECT_EQ(slice(x, 2, INT64_MAX, INT64_MIN, INT64_MIN).shape(), (Shape{1, 1, 1}));
+  EXPECT_EQ(slice(x, 2, INT64_MIN, INT64_MAX, INT64_MAX).shape(), (Shape{1, 1, 1}));
+}
+
 TEST_F(TensorTest, MovementMergesAndDropsWhatDoesNothing) {
   const Tensor x = iota({2, 3, 4});
   EXPECT_EQ(reshape(reshape(x, {6, 4}), {2, 3, 4}).node(), x.node());

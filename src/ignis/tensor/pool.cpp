@@ -28,7 +28,7 @@ std::vector<PoolAxis> read_axes(std::string_view operation, const Tensor& x,
     if (!values.empty() && values.size() != spatial)
       refuse(std::string(what) + " has " + std::to_string(values.size()) + " entries.");
     const int64_t value = values.empty() ? otherwise : values[i];
-    if (value < (what == "pads" ? 0 : 1) || value > (int64_t{1} << 31))
+    if (value < (what == "pads" ? 0 : 1) || value > (int64_t{1} << 30))
       refuse(std::string(what) + " holds " + std::to_string(value) + ".");
     return value;
   };
@@ -38,6 +38,7 @@ std::vector<PoolAxis> read_axes(std::string_view operation, const Tensor& x,
   for (size_t i = 0; i < spatial; ++i) {
     PoolAxis a{};
     a.extent = x.shape()[i + 2];
+    if (a.extent > (int64_t{1} << 30)) refuse("axis " + std::to_string(i + 2) + " is too long.");
     a.kernel = entry(options.kernel, i, 1, "kernel");
     a.stride = entry(options.strides, i, 1, "strides");
     a.dilation = entry(options.dilations, i, 1, "dilations");
@@ -128,16 +129,19 @@ Tensor max_pool_indices(const Tensor& x, const PoolOptions& options, bool column
 
 namespace {
 
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 /// Number of elements each window of one axis divides by.
 std::vector<double> window_counts(const PoolAxis& a, bool include_pad) {
   std::vector<double> counts;
+  const int64_t end = include_pad ? a.extent + a.declared_hi : a.extent;
   for (int64_t o = 0; o < a.out; ++o) {
-    int64_t count = 0;
-    for (int64_t k = 0; k < a.kernel; ++k) {
-      const int64_t at = o * a.stride - a.lo + k * a.dilation;
-      if (include_pad ? at < a.extent + a.declared_hi : at >= 0 && at < a.extent) ++count;
-    }
-    counts.push_back(static_cast<double>(std::max<int64_t>(count, 1)));
+    const int64_t start =
+        o * a.stride - a.lo;  // taps k with 0 or no bound <= start + k * dilation < end
+    const int64_t first = include_pad ? 0 : ceil_div(std::max<int64_t>(-start, 0), a.dilation);
+    const int64_t last =
+        std::min(a.kernel, ceil_div(std::max<int64_t>(end - start, 0), a.dilation));
+    counts.push_back(static_cast<double>(std::max<int64_t>(last - first, 1)));
   }
   return counts;
 }
@@ -148,25 +152,30 @@ Tensor avg_pool(const Tensor& x, const PoolOptions& options) {
   const std::vector<PoolAxis> axes = read_axes("avg_pool", x, options);
   const Tensor wide = commit(detail::widen(x));
   const Tensor total = sum(pool_windows(wide, axes, 0), kernel_axes(x));
-  // Divisors are known now: one number when all are equal, else a small constant over the output plane.
-  std::vector<double> counts{1};
+  // Divisors are known now: one number when all windows of each axis are alike, else a constant over the plane.
+  std::vector<std::vector<double>> counts;
+  double product = 1;
+  bool alike = true;
   Shape plane;
   for (const PoolAxis& a : axes) {
-    std::vector<double> next;
-    const std::vector<double> here = window_counts(a, options.count_include_pad);
-    for (const double outer : counts) {
-      for (const double inner : here) next.push_back(outer * inner);
-    }
-    counts = std::move(next);
+    counts.push_back(window_counts(a, options.count_include_pad));
+    alike &= std::all_of(counts.back().begin(), counts.back().end(),
+                         [&](double c) { return c == counts.back()[0]; });
+    product *= counts.back()[0];
     plane.push_back(a.out);
   }
-  const bool equal_counts =
-      std::all_of(counts.begin(), counts.end(), [&](double c) { return c == counts[0]; });
-  const Tensor y =
-      equal_counts
-          ? div(total, counts[0])
-          : div(total, Tensor::constant(x.graph(), HostTensor::from(wide.dtype(), plane, counts)));
-  return cast(y, strong(detail::float_dtype(x.dtype())));
+  if (alike) return cast(div(total, product), strong(detail::float_dtype(x.dtype())));
+  std::vector<double> divisors{1};
+  for (const std::vector<double>& here : counts) {
+    std::vector<double> next;
+    for (const double outer : divisors) {
+      for (const double inner : here) next.push_back(outer * inner);
+    }
+    divisors = std::move(next);
+  }
+  const Tensor divisor =
+      Tensor::constant(x.graph(), HostTensor::from(wide.dtype(), plane, divisors));
+  return cast(div(total, divisor), strong(detail::float_dtype(x.dtype())));
 }
 
 namespace {
