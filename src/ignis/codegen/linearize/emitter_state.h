@@ -1,0 +1,107 @@
+#pragma once
+
+#include "ignis/codegen/linearize/blocks.h"
+#include "ignis/codegen/optimize/loop_plan.h"
+#include "ignis/codegen/program.h"
+#include "ignis/ir/range.h"
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+// The state of emission, private to this folder.
+namespace ignis::codegen {
+
+using ir::Node;
+using ir::Op;
+
+/// The value of an axis at the point being emitted: sum of program scalars times factors, plus a constant; for the
+/// axis in lanes, plus the lane number.
+struct AxisValue {
+  std::vector<std::pair<Node, int64_t>> terms;
+  int64_t constant = 0;
+  int lanes = 1;  ///< > 1: lane l stands for value + l
+  int valid = 1;  ///< lanes that lie inside the axis; the others are masked
+  bool bound = false;
+  int64_t lo = 0, hi = 0;  ///< what the value lies between in the current segment
+};
+
+/// Tiles of one axis that have the same size.
+struct Segment {
+  int64_t begin = 0, tile = 1, count = 0;
+};
+
+/// Emits one program. Members by file: emitter.cpp walks the loops, emit_value.cpp computes values, addresses and
+/// accesses at one point of the tile, emit_reduce.cpp writes reductions.
+class Emitter {
+ public:
+  Emitter(const Kernel& kernel, const LoopPlan& plan, FloatLevel level, Program& program)
+      : k_(kernel), plan_(plan), level_(level), program_(program), b_(*program.graph) {
+    values_.resize(kernel.axes().size());
+    segments_.resize(kernel.axes().size());
+    window_.resize(kernel.axes().size());
+  }
+
+  int64_t run();
+
+  // Used by the reduction's own emitter (emit_reduce.cpp).
+  friend class ReduceEmitter;
+
+ private:
+  struct Window {  // of an axis inside its cache tile
+    int segment = -1;
+    Node first, count;  // tile index of the first tile, number of tiles
+  };
+
+  int64_t extent(int axis) const { return k_.axes()[static_cast<size_t>(axis)].extent; }
+  AxisValue& at(int axis) { return values_[static_cast<size_t>(axis)]; }
+  std::vector<Segment> make_segments(int axis) const;
+  int64_t units_of(size_t level, size_t segment) const;
+
+  void emit_level(size_t level, Block* block);
+  void enter(size_t level, size_t segment, const Node& local, Block* block);
+  void leaf(Block* block);
+  void store_tile(Block* block);
+
+  // Values.
+  Node eval(const Node& n);
+  Node eval_new(const Node& n);
+  Node eval_load(const Node& n);
+  Node eval_const(const Node& n);
+  Node eval_integer(const Node& n);  // weak index arithmetic
+  bool can_transpose(const Address& address, int axis) const;
+  Node load_transposed(const Node& load, const Node& param, const Address& address, int axis);
+  ir::Interval bounds_of(const Node& n);
+  Node open_gate(const Node& gate);
+  Node axis_scalar(int axis);
+  Node axis_value(int axis);
+  Node offset_of(const Address& address);
+  Node splat(const Node& v, int lanes);
+  std::vector<Node> operands(const Node& n, int& lanes);
+  Node mask_of(int valid, int lanes);
+  int vector_axis_of(const Address& address) const;
+  bool is_contiguous(const Address& address, int axis) const;
+
+  void emit_reduce(const ReduceSite& site);
+  std::vector<uint32_t> key_of(const Node& n);
+  Block* home_of_axes(AxisMask mask);
+
+  const Kernel& k_;
+  const LoopPlan& plan_;
+  FloatLevel level_;
+  Program& program_;
+  BlockBuilder b_;
+  std::vector<AxisValue> values_;
+  std::vector<std::vector<Segment>> segments_;
+  std::vector<Window> window_;
+  std::vector<Node> thread_index_;              ///< one per thread loop
+  int64_t tile_size_ = 1;                       ///< copies on the tile axis in the current segment
+  int64_t v_left_ = 0;                          ///< elements of the vector axis in the current tile
+  std::map<std::vector<uint32_t>, Node> memo_;  ///< by expression and the values of its axes
+};
+
+/// Sets the vector axis to its k-th vector within a tile with `left` elements.
+void set_vector(AxisValue& value, const AxisValue& base, int k, int lanes, int64_t left);
+
+}  // namespace ignis::codegen
