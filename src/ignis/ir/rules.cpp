@@ -235,6 +235,8 @@ const RuleTable& float_rules() {
       {"max-self",         max(x, x),              x},
       {"min-self",         min(x, x),              x},
       {"lt-self",          lt(x, x),               0},
+      {"pow-zero",         pow(x, 0),              1},
+      {"pow-one",          pow(x, 1),              x},
       // Wrong for NaN, infinities or the sign of zero, or rounded elsewhere.
       {"add-zero",         x + 0,                  x,                  {},                           kFast},
       {"mul-zero",         x * 0,                  0,                  {},                           kFast},
@@ -244,6 +246,9 @@ const RuleTable& float_rules() {
       {"div-const",        fdiv(x, c),             x * fold(fdiv(1, c)), has(c, is_finite_nonzero),     kFast},
       {"recip-recip",      reciprocal(reciprocal(x)), x,               {},                           kFast},
       {"mul-recip",        x * reciprocal(x),      1,                  {},                           kFast},
+      {"pow-two",          pow(x, 2),              x * x,              {},                           kFast},
+      {"pow-half",         pow(x, float_literal(0.5)), sqrt(x),        {},                           kFast},
+      {"pow-minus-one",    pow(x, -1),             reciprocal(x),      {},                           kFast},
       {"sqrt-squared",     sqrt(x) * sqrt(x),      x,                  {},                           kFast},
       {"add-add-const",    (x + c) + d,            x + fold(c + d),    {},                           kFast},
       {"mul-mul-const",    (x * c) * d,            x * fold(c * d),    {},                           kFast},

@@ -126,6 +126,7 @@ class FloatEvaluator {
       case Op::Fdiv: return a / b;
       case Op::Neg: return -a;
       case Op::Sqrt: return std::sqrt(a);
+      case Op::Pow: return std::pow(a, b);
       case Op::Reciprocal: return 1.0f / a;
       case Op::Max: return std::isnan(a) || std::isnan(b) ? NAN : (a > b ? a : b);
       case Op::Min: return std::isnan(a) || std::isnan(b) ? NAN : (a < b ? a : b);
