@@ -259,7 +259,12 @@ int run_main(int argc, char** argv) {
     if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
       return app.exit(e);  // --help, --version
     const bool is_file = dynamic_cast<const CLI::FileError*>(&e) != nullptr;
-    Error error(ErrorCode::InvalidArgument, e.what(), is_file ? "File" : "Usage");
+    std::string message = e.what();
+    const std::string first = argc > 1 ? argv[1] : "";
+    if (app.get_subcommands().empty() && !first.empty() && first[0] != '-') {
+      message = "'" + first + "' is no command; there are run, bench, inspect, verify and devices.";
+    }
+    Error error(ErrorCode::InvalidArgument, message, is_file ? "File" : "Usage");
     const Exit exit = fail(error, common.json, argc, argv);
     if (!is_file)
       std::fprintf(stderr, "help: ignis %s--help\n",

@@ -59,7 +59,8 @@ struct Member {
 
 Result<Directory> find_directory(const Bytes& file) {
   constexpr uint64_t kEndBytes = 22, kMaxComment = 65535;
-  if (file.size() < kEndBytes) return truncated();
+  if (file.size() < kEndBytes)
+    return malformed("The file is not a zip archive, which an npz file is.");
   const uint64_t lowest = file.size() - std::min(file.size(), kEndBytes + kMaxComment);
   for (uint64_t at = file.size() - kEndBytes + 1; at-- > lowest;) {
     if (file.number<uint32_t>(at) != kEnd) continue;

@@ -1,0 +1,180 @@
+// Every public error once: one line that says what is wrong, the documented exit code, no crash.
+#include "tests/errors/models.h"
+#include "tests/errors/run_tool.h"
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace ignis::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class Errors : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    small_ = folder_.write("small.onnx", small_model());
+    open_ = folder_.write("open.onnx", open_model());
+  }
+
+  /// The run ends with `code`, and `text` stands in the one error line.
+  void expect_error(const Words& arguments, int code, const std::string& text) {
+    std::string command;
+    for (const std::string& word : arguments) command += word + " ";
+    SCOPED_TRACE(command);
+    const ToolRun run = run_tool(arguments);
+    EXPECT_EQ(run.exit_code, code) << run.err;
+    const size_t at = run.err.find("error: ");
+    ASSERT_NE(at, std::string::npos) << run.err;
+    EXPECT_EQ(run.err.find("error: ", at + 1), std::string::npos) << run.err;
+    const std::string line = run.err.substr(at, run.err.find('\n', at) - at);
+    EXPECT_NE(line.find(text), std::string::npos) << line;
+  }
+  std::string model(const std::string& bytes) { return folder_.write("model.onnx", bytes); }
+
+  TemporaryFolder folder_;
+  std::string small_, open_;
+};
+
+TEST_F(Errors, UsageIsTwo) {
+  const std::string& m = small_;
+  expect_error({}, 2, "subcommand");
+  expect_error({"frobnicate"}, 2, "frobnicate");
+  expect_error({"run"}, 2, "model");
+  expect_error({"run", m, "--frobnicate"}, 2, "--frobnicate");
+  expect_error({"run", m}, 2, "Input 'x' (f32 [2, 3]) is not given");
+  expect_error({"run", m, "--input", "z:zeros"}, 2, "no input 'z'; its inputs are 'x'");
+  expect_error({"run", m, "--input", "x:zeros", "--input", "x:ones"}, 2, "'x' is given twice");
+  expect_error({"run", m, "--input", "x"}, 2, "'x' is none of");
+  expect_error({"run", m, "--input", "x=2x3xf32=1,2"}, 2, "needs 6 values; 2 are given");
+  expect_error({"run", m, "--input", "x=3x3xf32=1"}, 2, "[3, 3]; the model takes f32 [2, 3]");
+  expect_error({"run", m, "--input", "x=2x3xi32=1"}, 2,
+               "has i32 [2, 3]; the model takes f32 [2, 3]");
+  expect_error({"run", m, "--input", "x=6xf32=1"}, 2, "is f32 [2, 3]; the given shape is [6]");
+  expect_error({"run", m, "--input", "x:zeros", "--dim", "batch=2"}, 2,
+               "no dim 'batch'; its open dims are none");
+  expect_error({"run", m, "--input", "x:zeros", "--shape", "q=1"}, 2, "no input 'q'");
+  expect_error({"run", open_, "--input", "x:zeros"}, 2, "dim 'batch' is open; give --dim batch=N");
+  expect_error({"run", open_, "--input", "x:zeros", "--dim", "batch=-2"}, 2,
+               "--dim takes a number");
+  expect_error({"run", m, "--input", "x:zeros", "--output", "q=@f.npy"}, 2,
+               "no output 'q'; its outputs are 'y'");
+  expect_error({"run", m, "--input", "x:zeros", "--output", "y"}, 2, "--output takes NAME=@FILE");
+  expect_error({"run", m, "--input", "x:zeros", "--threads", "0"}, 2,
+               "--threads takes a number from 1");
+  expect_error({"run", m, "--input", "x:zeros", "--cpus", "a"}, 2, "--cpus");
+  expect_error(
+      {
+          "run",
+          m,
+          "--input",
+          "x:zeros",
+          "--tap",
+          "b",
+      },
+      2, "--dump and --tap go together");
+  expect_error({"run", m, "--input", "x:zeros", "--tap", "[", "--dump", folder_.path("d")}, 2,
+               "no regular expression");
+  expect_error({"run", m, "--input", "x:zeros", "--tap", "nothing", "--dump", folder_.path("d")}, 2,
+               "matches no layer");
+  expect_error({"run", m, "--input", "x:zeros", "--device", "cpu:::"}, 2, "cpu");
+  expect_error({"run", m, "--input", "x:zeros", "--color", "red"}, 2, "color");
+  expect_error({"inspect", m, "--emit", "poetry"}, 2, "emit");
+  expect_error({"verify", m, "--stat", "mode"}, 2, "--stat takes max, mean");
+  expect_error({"verify", m, "--rtol", "q:1"}, 2, "no output 'q'");
+  expect_error({"verify", m, "--rtol", "-1"}, 2, "--rtol takes a number");
+  expect_error({"verify", m, "--ref", "a.npz", "--ref-device", "cpu"}, 2, "Give one of");
+}
+
+TEST_F(Errors, RefusedModelIsThree) {
+  const Words inputs{"--input", "x:zeros"};
+  expect_error({"inspect", model("this is no model")}, 3, "");
+  expect_error({"inspect", model("")}, 3, "");
+  const std::string whole = small_model();
+  expect_error({"inspect", model(whole.substr(0, whole.size() / 2))}, 3, "");
+  expect_error({"run", model(cyclic_model()), "--input", "x:zeros"}, 3, "");
+  expect_error({"run", model(shape_error_model()), "--input", "x:zeros", "--input", "z:zeros"}, 3,
+               "[4]");
+  expect_error({"run", model(dtype_error_model()), "--input", "x:zeros", "--input", "z:zeros"}, 3,
+               "missing");
+  expect_error({"run", model(escaping_model()), "--input", "x:zeros"}, 3, "../secret");
+  expect_error({"run", model(nested_model(40)), "--input", "c:zeros"}, 3, "");
+}
+
+TEST_F(Errors, MissingOperatorsAreListedAllAtOnce) {
+  const std::string path = model(unsupported_model());
+  expect_error({"run", path, "--input", "x:zeros"}, 3, "Frobnicate");
+  expect_error({"run", path, "--input", "x:zeros"}, 3, "Quux");
+  const ToolRun run = run_tool({"inspect", path, "--ops"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_NE(run.out.find("missing"), std::string::npos) << run.out;
+}
+
+TEST_F(Errors, OverALimitIsThree) {
+  expect_error({"inspect", small_, "--limits", folder_.write("l.json", R"({"max_nodes": 2})")}, 3,
+               "2");
+  expect_error(
+      {"inspect", small_, "--limits", folder_.write("l.json", R"({"max_file_bytes": 10})")}, 3,
+      "10");
+}
+
+TEST_F(Errors, MissingDeviceIsFour) {
+  expect_error({"run", small_, "--input", "x:zeros", "--device", "cuda"}, 4, "cuda");
+  expect_error({"verify", small_, "--ref-device", "usb+amd"}, 4, "amd");
+}
+
+TEST_F(Errors, NoMemoryIsFive) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "The sanitizers need more address space than the limit leaves.";
+#endif
+  ToolEnvironment small_space;
+  small_space.max_address_bytes = int64_t{3} << 30;
+  for (const char* device : {"cpu", "cpu:interp"}) {
+    const ToolRun run = run_tool(
+        {"run", model(huge_model()), "--input", "x:zeros", "--device", device}, small_space);
+    EXPECT_EQ(run.exit_code, 5) << device << ": " << run.err;
+    EXPECT_NE(run.err.find("error: "), std::string::npos);
+  }
+}
+
+TEST_F(Errors, FilesAreSix) {
+  const std::string& m = small_;
+  expect_error({"run", folder_.path("absent.onnx")}, 6, "absent.onnx");
+  expect_error({"run", m, "--input", "x=@" + folder_.path("absent.npy")}, 6, "absent.npy");
+  expect_error({"run", m, "--input", "x=@" + folder_.write("bad.npy", "nonsense")}, 6,
+               "does not begin as an npy file");
+  expect_error({"run", m, "--input", "x=@" + folder_.write("bad.npz", "nonsense")}, 6, "zip");
+  expect_error({"run", m, "--input", "x=@" + folder_.write("bad.png", "nonsense")}, 6, "image");
+  expect_error({"run", m, "--input", "x=@" + folder_.write("bad.pb", "nonsense")}, 6, "tensor");
+  expect_error(
+      {"run", m, "--input", "x:zeros", "--output", "y=@" + folder_.path("no/folder/y.npy")}, 6,
+      "y.npy");
+  expect_error({"run", m, "--input", "x:zeros", "--json=" + folder_.path("no/folder/r.json")}, 6,
+               "r.json");
+  expect_error({"run", m, "--config", folder_.path("absent.ini")}, 6, "absent.ini");
+  expect_error({"inspect", m, "--limits", folder_.write("l.json", "[1]")}, 6, "no JSON object");
+  expect_error({"inspect", m, "--limits", folder_.write("l.json", R"({"max_elephants": 1})")}, 6,
+               "max_elephants");
+  expect_error({"verify", m, "--ref", folder_.path("absent.npz")}, 6, "absent.npz");
+  expect_error({"verify", m, "--test-data", folder_.path("absent")}, 6, "absent");
+  expect_error({"bench", m, "--baseline", folder_.write("b.json", "{}")}, 6, "no report");
+}
+
+TEST_F(Errors, ErrorsAreJsonToo) {
+  const ToolRun run = run_tool({"run", folder_.write("bad.onnx", "nonsense"), "--json"});
+  EXPECT_EQ(run.exit_code, 3);
+  const auto report = nlohmann::json::parse(run.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << run.out;
+  EXPECT_EQ(report["exit_code"], 3);
+  EXPECT_FALSE(report["error"]["message"].get<std::string>().empty());
+}
+
+TEST_F(Errors, UnknownEnvironmentNamesWarn) {
+  ToolEnvironment environment;
+  environment.variables = {"IGNIS_THREDS=2"};
+  const ToolRun run = run_tool({"devices"}, environment);
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_NE(run.err.find("IGNIS_THREDS"), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace ignis::testing

@@ -1,0 +1,170 @@
+// What the tool answers when all is well, on small models with answers worked out by hand.
+#include "tests/errors/models.h"
+#include "tests/errors/run_tool.h"
+#include "tools/io/files.h"
+#include "tools/io/npy.h"
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace ignis::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+class Tool : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    small_ = folder_.write("small.onnx", small_model());
+    open_ = folder_.write("open.onnx", open_model());
+  }
+  ToolRun run(const std::vector<std::string>& arguments) {
+    ToolRun r = run_tool(arguments);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return r;
+  }
+  Json report(std::vector<std::string> arguments, int exit_code = 0) {
+    arguments.push_back("--json");
+    const ToolRun r = run_tool(arguments);
+    EXPECT_EQ(r.exit_code, exit_code) << r.err;
+    Json json = Json::parse(r.out, nullptr, false);
+    EXPECT_TRUE(json.is_object()) << r.out;
+    return json;
+  }
+
+  TemporaryFolder folder_;
+  std::string small_, open_;
+  const std::string input_ = "x=2x3xf32=0,0.5,1,2,-3,0.75";  // relu(2x - 1) = 0, 0, 1, 3, 0, 0.5
+};
+
+TEST_F(Tool, RunsOnEveryDevice) {
+  for (const char* device : {"cpu", "cpu:interp", "cpu:llvm:sse2"}) {
+    const Json json =
+        report({"run", small_, "--input", input_, "--print-max", "6", "--device", device});
+    EXPECT_EQ(json["outputs"][0]["values"], Json({0.0, 0.0, 1.0, 3.0, 0.0, 0.5})) << device;
+    EXPECT_EQ(json["outputs"][0]["shape"], Json({2, 3}));
+    EXPECT_EQ(json["outputs"][0]["max"], 3.0);
+  }
+}
+
+TEST_F(Tool, TextHasNoColourWithoutATerminal) {
+  const ToolRun r = run({"run", small_, "--input", input_, "--print-max", "2"});
+  EXPECT_NE(r.out.find("y = 0, 0, …"), std::string::npos) << r.out;
+  EXPECT_EQ(r.out.find('\x1b'), std::string::npos);
+  EXPECT_EQ(r.err, "");
+}
+
+TEST_F(Tool, WritesOutputsAndReadsThemBack) {
+  run({"run", small_, "--input", input_, "--output", "y=@" + folder_.path("y.npy"), "--output",
+       "@" + folder_.path("all.npz"), "--output", "y=@" + folder_.path("y.raw"), "--quiet"});
+  const HostTensor y = tools::parse_npy(tools::read_file(folder_.path("y.npy")).value()).value();
+  EXPECT_EQ(y.shape, (Shape{2, 3}));
+  EXPECT_EQ(element_as_double(y, 3), 3);
+  EXPECT_EQ(tools::parse_npz(tools::read_file(folder_.path("all.npz")).value()).value()[0].first,
+            "y");
+  EXPECT_EQ(tools::read_file(folder_.path("y.raw"))->size(), 24u);
+  const Json json =
+      report({"run", small_, "--input", "x=@" + folder_.path("y.npy"), "--print-max", "6"});
+  EXPECT_EQ(json["outputs"][0]["values"][3], 5.0);
+}
+
+TEST_F(Tool, DumpsTappedLayers) {
+  run({"run", small_, "--input", input_, "--tap", "shift", "--dump", folder_.path("dump")});
+  const HostTensor b =
+      tools::parse_npy(tools::read_file(folder_.path("dump/0_b.npy")).value()).value();
+  EXPECT_EQ(element_as_double(b, 0), -1);
+  EXPECT_EQ(element_as_double(b, 4), -7);
+}
+
+TEST_F(Tool, OpenDimsAreBoundByOptionOrInput) {
+  EXPECT_EQ(report({"run", open_, "--input", "x:ones", "--dim", "batch=2"})["outputs"][0]["shape"],
+            Json({2, 3}));
+  EXPECT_EQ(report({"run", open_, "--input", "x:ones", "--shape", "x=4x3"})["outputs"][0]["shape"],
+            Json({4, 3}));
+  EXPECT_EQ(report({"run", open_, "--input", "x=5x3xf32=1"})["outputs"][0]["shape"], Json({5, 3}));
+}
+
+TEST_F(Tool, ConfigFileAndEnvironment) {
+  const std::string config = folder_.write("ignis.ini", "device=cpu:interp\nseed=5\n");
+  EXPECT_EQ(report({"run", small_, "--input", input_, "--config", config})["device"], "cpu:interp");
+  ToolEnvironment environment;
+  environment.variables = {"IGNIS_DEVICE=cpu:interp"};
+  const ToolRun r = run_tool({"run", small_, "--input", input_, "--json"}, environment);
+  EXPECT_EQ(Json::parse(r.out)["device"], "cpu:interp");
+}
+
+TEST_F(Tool, VerifyPassesAndFindsADifference) {
+  const Json good = report({"verify", small_, "--layers", "--soak", "3", "--seed", "1"});
+  EXPECT_TRUE(good["passed"]);
+  ASSERT_EQ(good["cases"][0]["layers"]["layers"].size(), 3u);
+  EXPECT_EQ(good["cases"][0]["layers"]["layers"][1]["output"], "b");
+  EXPECT_EQ(good["cases"][0]["soak"]["different"], 0);
+  // relu(2x - 1) of the input, with one element wrong by 0.25.
+  const HostTensor x =
+      HostTensor::from(DType::Float32, {2, 3}, std::vector<float>{0, 0.5f, 1, 2, -3, 0.75f});
+  const HostTensor y =
+      HostTensor::from(DType::Float32, {2, 3}, std::vector<float>{0, 0, 1, 3.25f, 0, 0.5f});
+  const std::string ref = folder_.path("ref.npz");
+  ASSERT_TRUE(tools::write_file(ref, tools::format_npz({{"x", x}, {"y", y}}).value()));
+  const Json bad = report({"verify", small_, "--ref", ref}, 1);
+  EXPECT_FALSE(bad["passed"]);
+  EXPECT_EQ(bad["cases"][0]["outputs"][0]["worst_index"], 3);
+  EXPECT_EQ(bad["cases"][0]["outputs"][0]["max_abs"], 0.25);
+  EXPECT_TRUE(report({"verify", small_, "--ref", ref, "--atol", "y:0.3"})["passed"]);
+}
+
+TEST_F(Tool, InspectShowsEveryStage) {
+  const Json json =
+      report({"inspect", small_, "--ops", "--shapes", "--weights", "--kernels", "--memory-plan"});
+  EXPECT_EQ(json["info"]["inputs"][0]["dims"], Json({2, 3}));
+  EXPECT_EQ(json["ops"].size(), 3u);
+  EXPECT_EQ(json["shapes"][2]["shape"], Json({2, 3}));
+  EXPECT_EQ(json["kernels"].size(), 1u);  // fused
+  EXPECT_EQ(json["memory_plan"]["arena_bytes"], 0);
+  for (const char* stage : {"graph", "kernels", "passes", "llvm", "c", "asm"}) {
+    const Json emitted = report({"inspect", small_, "--emit", stage});
+    EXPECT_FALSE(emitted["emit"][0]["text"].get<std::string>().empty()) << stage;
+  }
+}
+
+TEST_F(Tool, BenchReportsStagesAndPercentiles) {
+  const std::string baseline = folder_.path("b.json");
+  run({"bench", small_, "--duration", "0.05", "--warmup", "1", "--profile", "--json=" + baseline,
+       "--samples", folder_.path("s.csv")});
+  const Json json = Json::parse(read_text(baseline));
+  EXPECT_GE(json["steady"]["count"].get<int>(), 10);
+  EXPECT_LE(json["steady"]["p50_s"].get<double>(), json["steady"]["p99.9_s"].get<double>());
+  EXPECT_GT(json["stages"]["compile_s"].get<double>(), 0);
+  EXPECT_FALSE(json["passes"].empty());
+  EXPECT_EQ(json["profile"].size(), 1u);
+  EXPECT_NE(read_text(folder_.path("s.csv")).find("seconds\n"), std::string::npos);
+  Json slow = json, fast = json;
+  slow["steady"]["p50_s"] = 1e3;
+  fast["steady"]["p50_s"] = 1e-12;
+  const std::vector<std::string> again{
+      "bench", small_, "--duration", "0.01", "--warmup", "0", "--fail-above", "5%", "--baseline"};
+  auto with = [&](const Json& file) {
+    auto arguments = again;
+    arguments.push_back(folder_.write("other.json", file.dump()));
+    return run_tool(arguments).exit_code;
+  };
+  EXPECT_EQ(with(slow), 0);
+  EXPECT_EQ(with(fast), 1);
+}
+
+TEST_F(Tool, DevicesPassTheirSelfTest) {
+  const Json json = report({"devices", "--check"});
+  EXPECT_GE(json["devices"].size(), 2u);
+  for (const Json& device : json["devices"]) EXPECT_EQ(device["self_test"], "passed") << device;
+}
+
+TEST_F(Tool, HelpAndVersion) {
+  EXPECT_NE(run({"--version"}).out.find("ignis "), std::string::npos);
+  for (const char* command : {"run", "bench", "inspect", "verify", "devices"}) {
+    const ToolRun r = run({command, "--help"});
+    EXPECT_NE(r.out.find("Example:"), std::string::npos) << command;
+    EXPECT_NE(r.out.find("Exit codes:"), std::string::npos) << command;
+  }
+}
+
+}  // namespace
+}  // namespace ignis::testing
