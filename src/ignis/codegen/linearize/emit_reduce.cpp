@@ -63,6 +63,17 @@ class ReduceEmitter {
   Node start_;
 };
 
+/// The innermost loop that one of the axes needs.
+Block* Emitter::home_of_axes(AxisMask mask) {
+  Block* block = b_.top();
+  for (size_t a = 0; a < values_.size(); ++a) {
+    if ((mask & axis_bit(static_cast<int>(a))) == 0) continue;
+    for (const auto& [term, factor] : values_[a].terms)
+      block = BlockBuilder::deeper(block, b_.home(term));
+  }
+  return block;
+}
+
 void Emitter::emit_reduce(const ReduceSite& site) { ReduceEmitter(*this, site).run(); }
 
 void ReduceEmitter::run() {
