@@ -204,5 +204,41 @@ TEST(Scan, RunsAlongAnAxisInBothDirections) {
   }
 }
 
+TEST(Sequence, IsAListAtImport) {
+  OnnxModel model(17);
+  model.graph.input("x", OnnxType::Float, {5}).output("y", OnnxType::Float, {OnnxDim()});
+  model.graph.output("n", OnnxType::Int64, {});
+  model.graph.initializer(onnx_ints("two", {}, {2})).initializer(onnx_ints("minus", {}, {-1}));
+  model.graph.initializer(onnx_ints("zero", {}, {0}));
+  // [0 1], [2 3], [4] -> the last one again in front -> without the second -> joined.
+  model.graph.node(OnnxNode("SplitToSequence", {"x", "two"}, {"s"}));
+  model.graph.node(OnnxNode("SequenceAt", {"s", "minus"}, {"last"}));
+  model.graph.node(OnnxNode("SequenceInsert", {"s", "last", "zero"}, {"s2"}));
+  model.graph.node(OnnxNode("SequenceErase", {"s2", "two"}, {"s3"}));
+  model.graph.node(OnnxNode("SequenceLength", {"s2"}, {"n"}));
+  model.graph.node(OnnxNode("ConcatFromSequence", {"s3"}, {"y"}).attr("axis", 0));
+  const auto y = run_model(model, {floats({5}, {0, 1, 2, 3, 4})});
+  ASSERT_TRUE(y) << y.error().to_string();
+  EXPECT_EQ(values_of((*y)[0]), (std::vector<double>{4, 0, 1, 4}));
+  EXPECT_EQ(values_of((*y)[1]), (std::vector<double>{4}));
+}
+
+TEST(Sequence, IsRefusedWhereATensorIsMeant) {
+  OnnxModel model(17);
+  model.graph.input("x", OnnxType::Float, {5}).output("y", OnnxType::Float, {5});
+  model.graph.node(OnnxNode("SequenceConstruct", {"x", "x"}, {"s"}))
+      .node(OnnxNode("Neg", {"s"}, {"y"}).name("bad"));
+  const auto y = run_model(model, {floats({5}, {0, 1, 2, 3, 4})});
+  ASSERT_FALSE(y);
+  EXPECT_EQ(y.error().code(), ErrorCode::Unsupported);
+  EXPECT_NE(y.error().to_string().find("bad"), std::string::npos);
+  OnnxModel outside(17);
+  outside.graph.input("x", OnnxType::Float, {2}).output("y", OnnxType::Float, {2});
+  outside.graph.initializer(onnx_ints("two", {}, {2}));
+  outside.graph.node(OnnxNode("SequenceConstruct", {"x", "x"}, {"s"}));
+  outside.graph.node(OnnxNode("SequenceAt", {"s", "two"}, {"y"}));
+  EXPECT_FALSE(run_model(outside, {floats({2}, {0, 1})}));
+}
+
 }  // namespace
 }  // namespace ignis::onnx

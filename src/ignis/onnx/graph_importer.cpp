@@ -63,6 +63,10 @@ GraphImporter::GraphImporter(ImportState& state, const ModelProto& model,
 
 Result<Tensor> GraphImporter::read_output(std::string_view name, const Scope& scope) const {
   const Tensor* value = scope.find(name);
+  if (value == nullptr && scope.find_sequence(name) != nullptr) {
+    return Error(ErrorCode::Unsupported, "Output " + quoted(name) + " is a sequence.",
+                 "MissingOperators");
+  }
   if (value == nullptr) {
     return Error(ErrorCode::InvalidArgument, "Output " + quoted(name) + " is made by no node.",
                  "MissingName");
@@ -74,7 +78,7 @@ Result<std::vector<Tensor>> GraphImporter::run(const GraphProto& graph, Scope& s
                                                const Environment& env) {
   IGNIS_TRY_ASSIGN(const GraphPlan* plan, plans_.plan(graph));
   for (const std::string_view name : plan->captured) {
-    if (scope.find(name) == nullptr) {
+    if (scope.find(name) == nullptr && scope.find_sequence(name) == nullptr) {
       return Error(ErrorCode::InvalidArgument,
                    "The value " + quoted(name) + " is read but nothing makes it.", "MissingName");
     }
@@ -108,9 +112,20 @@ Status GraphImporter::run_nodes(const GraphPlan& plan, Scope& scope, const Envir
 
 Status GraphImporter::run_node(const NodeProto& node, Scope& scope, const Environment& env) {
   IGNIS_TRY(state_.count_work());
+  const bool is_sequence = is_sequence_op(node.domain, node.op_type, env.opset(node.domain));
   Values inputs;
   for (const std::string_view name : node.inputs) {
     const Tensor* value = name.empty() ? nullptr : scope.find(name);
+    if (value == nullptr && !name.empty() && scope.find_sequence(name) != nullptr) {
+      if (is_sequence) {
+        inputs.emplace_back();
+        continue;
+      }
+      return Error(
+          ErrorCode::Unsupported,
+          "Input " + quoted(name) + " is a sequence, which the operator does not take here.",
+          "MissingOperators");
+    }
     if (value == nullptr && !name.empty()) {
       return Error(ErrorCode::InvalidArgument,
                    "The value " + quoted(name) + " is read but nothing makes it.", "MissingName");
@@ -120,6 +135,7 @@ Status GraphImporter::run_node(const NodeProto& node, Scope& scope, const Enviro
   while (!inputs.empty() && !inputs.back().has_value()) inputs.pop_back();
   // The one place where errors of tensor expressions become errors of the import.
   try {
+    if (is_sequence) return run_sequence_op(node, inputs, scope, env);
     IGNIS_TRY_ASSIGN(std::vector<Tensor> outputs, translate(node, inputs, scope, env));
     return bind_outputs(node, std::move(outputs), scope, env);
   } catch (const tensor::GraphError& e) {

@@ -15,6 +15,9 @@
 
 namespace ignis::onnx {
 
+/// A value that is a list of tensors.
+using Sequence = std::vector<Tensor>;
+
 /// What the names of one graph stand for; a nested graph also sees its outer ones. A scope of an unrolled loop lives
 /// for one iteration.
 class Scope {
@@ -22,6 +25,9 @@ class Scope {
   explicit Scope(const Scope* outer = nullptr) : outer_(outer) {}
   void bind(std::string_view name, Tensor value) {
     values_.insert_or_assign(name, std::move(value));
+  }
+  void bind_sequence(std::string_view name, Sequence value) {
+    sequences_.insert_or_assign(name, std::move(value));
   }
   /// Bound in this scope itself, not in an outer one.
   bool binds(std::string_view name) const { return values_.contains(name); }
@@ -32,9 +38,18 @@ class Scope {
     return nullptr;
   }
 
+  const Sequence* find_sequence(std::string_view name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->outer_) {
+      const auto it = scope->sequences_.find(name);
+      if (it != scope->sequences_.end()) return &it->second;
+    }
+    return nullptr;
+  }
+
  private:
   const Scope* outer_;
   std::unordered_map<std::string_view, Tensor> values_;
+  std::unordered_map<std::string_view, Sequence> sequences_;
 };
 
 /// Operator-set versions, and inside a function the caller's attributes.
@@ -86,6 +101,11 @@ class GraphImporter {
                       const Environment& env);
   Result<Tensor> read_output(std::string_view name, const Scope& scope) const;
 
+  // sequence.cpp: lists of tensors.
+  Status run_sequence_op(const NodeProto& node, const Values& inputs, Scope& scope,
+                         const Environment& env);
+  Status bind_sequence(const NodeProto& node, Sequence made, Scope& scope);
+
   // control.cpp: the operators that hold graphs.
   Result<std::vector<Tensor>> run_if(const NodeProto& node, const Values& inputs,
                                      const Scope& scope, const Environment& env);
@@ -104,10 +124,13 @@ class GraphImporter {
   FunctionIndex functions_;
   std::vector<Layer>& layers_;
   PlanCache plans_;
+  int64_t sequence_elements_ = 0;  // of all sequences made
 };
 
 /// True for the operators of the default domain that hold graphs and are translated here, not through the table.
 bool is_control_op(std::string_view domain, std::string_view name, int64_t opset);
+/// True for the operators that make or take sequences of tensors.
+bool is_sequence_op(std::string_view domain, std::string_view name, int64_t opset);
 /// "node 'conv1' (Conv)".
 std::string describe(const NodeProto& node);
 

@@ -73,6 +73,7 @@ class Surveyor {
     for (const NodeProto& node : nodes) {
       const int64_t opset = env.opset(node.domain);
       const bool is_operator = is_control_op(node.domain, node.op_type, opset) ||
+                               is_sequence_op(node.domain, node.op_type, opset) ||
                                find_op(node.domain, node.op_type, opset) != nullptr;
       const FunctionProto* function = is_operator ? nullptr : functions_.find(node);
       if (function != nullptr) {
