@@ -113,25 +113,13 @@ def ignis_arguments(job):
     return arguments
 
 
-def find_number(report, *paths):
-    """The first of several places in a JSON report that holds a number."""
-    for path in paths:
-        at = report
-        for key in path.split("."):
-            at = at.get(key) if isinstance(at, dict) else None
-        if isinstance(at, (int, float)):
-            return float(at)
-    raise KeyError(f"the report of 'ignis bench' has none of {', '.join(paths)}")
-
-
 def run_ignis(job, tool, limit):
     report_path = Path(job["folder"]) / "ignis.json"
     run_process([tool, "bench", *ignis_arguments(job), "--warmup", str(int(job["warmup"] * 1000)),
                  "--duration", str(job["duration"]), f"--json={report_path}"], limit)
     report = json.loads(report_path.read_text())
-    return {"median": find_number(report, "latency_ms.p50") / 1e3,
-            "min": find_number(report, "latency_ms.min") / 1e3,
-            "first": find_number(report, "first_result_ms", "time_to_first_result_ms") / 1e3}
+    return {"median": report["steady"]["p50_s"], "min": report["steady"]["min_s"],
+            "first": report["stages"]["time_to_first_result_s"]}
 
 
 def ignis_outputs(job, tool, names, limit):
@@ -200,8 +188,8 @@ HEADER = (f"{'model':<24}{'ignis ms':>10}{'ort ms':>10}{'ratio':>7}{'min ms':>10
 
 def format_row(row):
     ours, theirs = row["ignis"], row["onnxruntime"]
-    return (f"{row['model']:<24}{ours['median'] * 1e3:>10.3f}{theirs['median'] * 1e3:>10.3f}{row['ratio']:>7.2f}"
-            f"{ours['min'] * 1e3:>10.3f}{theirs['min'] * 1e3:>10.3f}{row['ratio_min']:>7.2f}"
+    return (f"{row['model']:<24}{ours['median'] * 1e3:>10.4f}{theirs['median'] * 1e3:>10.4f}{row['ratio']:>7.2f}"
+            f"{ours['min'] * 1e3:>10.4f}{theirs['min'] * 1e3:>10.4f}{row['ratio_min']:>7.2f}"
             f"{ours['first'] * 1e3:>10.1f}{row['worst']:>12.2e}{row['beyond']:>8}")
 
 
