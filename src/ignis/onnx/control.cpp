@@ -50,7 +50,8 @@ Result<Tensor> empty_scan_output(const ImportState& state, const ValueInfoProto&
   Shape shape{0};
   for (const DimProto& dim : declared.type.dims) shape.push_back(dim.value);
   const bool is_known = dtype.has_value() && declared.type.has_shape &&
-                        std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d >= 0; });
+                        std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d >= 0; }) &&
+                        checked_element_count({shape.begin() + 1, shape.end()}).has_value();
   if (!is_known) {
     return Error(ErrorCode::Unsupported,
                  "Scan output '" + std::string(declared.name) +

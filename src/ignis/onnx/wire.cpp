@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace ignis::onnx {
@@ -527,6 +528,8 @@ Result<ModelProto> parse_model(std::string_view bytes, const Limits& limits) {
     return std::move(failure.error);
   } catch (const protozero::exception& e) {
     return protobuf_error(e.what());
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::OutOfMemory, "The model needs more memory than there is.");
   }
 }
 
@@ -553,6 +556,8 @@ Result<std::vector<std::byte>> decode_typed_data(const TensorProto& tensor, int6
     return std::move(failure.error);
   } catch (const protozero::exception& e) {
     return protobuf_error(e.what());
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::OutOfMemory, "The model needs more memory than there is.");
   }
 }
 
