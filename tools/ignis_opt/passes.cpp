@@ -1,5 +1,6 @@
 #include "tools/ignis_opt/passes.h"
 
+#include "ignis/codegen/passes.h"
 #include "ignis/ir/rewrite.h"
 #include "ignis/ir/rules.h"
 #include "ignis/ir/simplify.h"
@@ -68,8 +69,28 @@ Result<Roots> round_trip(Graph&, const Roots& roots, PassOptions&) {
   return roots;
 }
 
+// A pass of code generation, by name, for the host's widest common target.
+template <size_t kIndex, bool kOnValues>
+Result<Roots> codegen_pass(Graph& graph, const Roots& roots, PassOptions& options) {
+  const codegen::KernelPass& pass =
+      kOnValues ? codegen::value_passes()[kIndex] : codegen::address_passes()[kIndex];
+  codegen::Config config;
+  config.target = make_target(Isa::Avx2);
+  config.float_level = options.level;
+  Roots result;
+  for (const Node& root : roots) result.push_back(pass.run(graph, root, config, nullptr));
+  return result;
+}
+
+// The order of codegen::address_passes() and value_passes().
 constexpr Pass kPasses[] = {
     {"simplify", "canonical expressions, to a fixed point", simplify},
+    {"flatten-indices", "logical indices to offsets", codegen_pass<0, false>},
+    {"merge-ranges", "join loops that every address walks as one", codegen_pass<1, false>},
+    {"commit-weak", "a width for every weak number", codegen_pass<0, true>},
+    {"emulate-dtypes", "narrow floats by integer operations", codegen_pass<1, true>},
+    {"transcendentals", "functions by polynomials", codegen_pass<2, true>},
+    {"decompose", "division rules, shifts, reciprocals", codegen_pass<3, true>},
     {"contract", "multiply and add to one rounding (level finite or fast)", contract},
     {"verify", "verify-kernel for a Sink, else verify-tensor", verify},
     {"verify-kernel", "check a kernel before loops are chosen", verify_kernel},

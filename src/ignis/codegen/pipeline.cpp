@@ -7,6 +7,7 @@
 #include "ignis/codegen/lower/weak.h"
 #include "ignis/codegen/optimize/kernel.h"
 #include "ignis/codegen/optimize/loop_plan.h"
+#include "ignis/codegen/passes.h"
 #include "ignis/ir/layout_index.h"
 #include "ignis/ir/simplify.h"
 #include "ignis/ir/verify.h"
@@ -117,23 +118,44 @@ std::string print_program(const Program& program) {
   return text.str();
 }
 
+// clang-format off
+constexpr KernelPass kAddressPasses[] = {
+    {"flatten-indices", [](Graph& g, const Node& n, const Config&, ir::SimplifyStats*) { return flatten_indices(g, n); }},
+    {"merge-ranges",    [](Graph& g, const Node& n, const Config&, ir::SimplifyStats*) { return merge_ranges(g, n); }},
+    // After merge-ranges: it leaves `0 * stride` terms of the ranges that are gone.
+    {"simplify",        [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats* s) { return ir::simplify(g, n, s, c.float_level); }},
+};
+constexpr KernelPass kValuePasses[] = {
+    {"commit-weak",     [](Graph& g, const Node& n, const Config&, ir::SimplifyStats*) { return commit_weak(g, n); }},
+    // Before transcendentals: functions of narrow floats are computed in float32.
+    {"emulate-dtypes",  [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats*) { return emulate_dtypes(g, n, c.target); }},
+    {"transcendentals", [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats*) { return lower_transcendentals(g, n, c.target); }},
+    {"decompose",       [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats*) { return decompose_ops(g, n, c.target); }},
+    // Last: it also joins the products and sums that the former passes made.
+    {"contract",        [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats*) { return contract_multiply_add(g, n, c.float_level, c.target); }},
+};
+// clang-format on
+
 }  // namespace
+
+std::span<const KernelPass> address_passes() { return kAddressPasses; }
+std::span<const KernelPass> value_passes() { return kValuePasses; }
 
 Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_text) {
   PassRunner run(keep_text);
   Lowered lowered;
   auto graph = std::make_shared<Graph>();
   Graph& g = *graph;
-  const Target& target = config.target;
   Node sink = run("import", [&] { return g.import(kernel_sink); });
   Status kernel_is_sound = run("verify-kernel", [&] { return ir::verify_kernel(sink); });
   if (!kernel_is_sound) return std::move(kernel_is_sound).error();
-  sink = run("flatten-indices", [&] { return flatten_indices(g, sink); });
-  sink = run("merge-ranges", [&] { return merge_ranges(g, sink); });
-  ir::SimplifyStats stats;
-  sink = run("simplify", [&] { return ir::simplify(g, sink, &stats, config.float_level); });
-  run.last().rule_attempts = stats.attempts;
-  run.last().rule_hits = stats.hits;
+  const auto run_pass = [&](const KernelPass& pass) {
+    ir::SimplifyStats stats;
+    sink = run(pass.name, [&] { return pass.run(g, sink, config, &stats); });
+    run.last().rule_attempts = stats.attempts;
+    run.last().rule_hits = stats.hits;
+  };
+  for (const KernelPass& pass : address_passes()) run_pass(pass);
   auto analysed = run("find-axes", [&] { return Kernel::analyse(graph, sink); });
   if (!analysed) return std::move(analysed).error();
   Kernel kernel = *std::move(analysed);
@@ -145,12 +167,7 @@ Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_t
     }
   }
   sink = run("detach-addresses", [&] { return kernel.detach_addresses(); });
-  sink = run("commit-weak", [&] { return commit_weak(g, sink); });
-  sink = run("emulate-dtypes", [&] { return emulate_dtypes(g, sink, target); });
-  sink = run("transcendentals", [&] { return lower_transcendentals(g, sink, target); });
-  sink = run("decompose", [&] { return decompose_ops(g, sink, target); });
-  sink =
-      run("contract", [&] { return contract_multiply_add(g, sink, config.float_level, target); });
+  for (const KernelPass& pass : value_passes()) run_pass(pass);
   Status legal = run("verify-values", [&] { return verify_values(sink); });
   if (!legal) return std::move(legal).error();
   IGNIS_TRY(kernel.set_sink(sink));
@@ -158,7 +175,7 @@ Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_t
   Result<LoopPlan> plan = run("schedule", [&]() -> Result<LoopPlan> {
     if (!config.actions.empty()) return apply_actions(kernel, config.actions);
     if (!config.optimize) return default_plan(kernel);
-    return choose_plan(kernel, target, config.float_level);
+    return choose_plan(kernel, config.target, config.float_level);
   });
   if (!plan) return std::move(plan).error();
   IGNIS_TRY(verify_plan(kernel, *plan));
