@@ -159,7 +159,9 @@ OpOutputs cosine_window(const OpContext& ctx, double a0, double a1, double a2) {
   const double n = static_cast<double>(is_periodic ? size : size - 1);
   HostTensor w = HostTensor::zeros(ctx.attr_dtype("output_datatype", DType::Float32), {size});
   for (int64_t i = 0; i < size; ++i) {
-    const double angle = n > 0 ? 2 * std::numbers::pi * static_cast<double>(i) / n : 0;
+    // A symmetric window of one value is its peak.
+    const double angle =
+        n > 0 ? 2 * std::numbers::pi * static_cast<double>(i) / n : std::numbers::pi;
     store_element(w, i, a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle));
   }
   return one(ctx.constant(w));

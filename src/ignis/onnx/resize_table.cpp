@@ -21,6 +21,10 @@ double kernel_value(const AxisResize& axis, double t) {
 }
 
 int64_t nearest_index(NearestMode mode, double x) {
+  // Scales come as float32: 3.5 / 0.7f - 0.5 is meant to be the tie 4.5, not 4.50000009. A position as near to a half or a
+  // whole number as float32 can tell is that number.
+  const double half = std::round(2 * x) / 2;
+  if (std::abs(x - half) <= 2.5e-7 * std::max(1.0, std::abs(x))) x = half;
   switch (mode) {
     case NearestMode::RoundPreferFloor: return static_cast<int64_t>(std::ceil(x - 0.5));
     case NearestMode::RoundPreferCeil: return static_cast<int64_t>(std::floor(x + 0.5));
