@@ -74,27 +74,79 @@ const char* cpu_name(const Target& target) {
   return "";
 }
 
+Status add_emit_passes(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine,
+                       llvm::raw_pwrite_stream& out, EmitKind kind) {
+  const auto type = kind == EmitKind::Object ? llvm::CodeGenFileType::ObjectFile
+                                             : llvm::CodeGenFileType::AssemblyFile;
+  if (!machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true)) return {};
+  return Error(ErrorCode::Internal, "LLVM cannot emit this kind of file for the target.");
+}
+
 std::string feature_list(const Target& target) {
   if (target.arch == Arch::X86_64 && target.isa != Isa::Sse2 && !target.has_fma) return "-fma";
   return "";
 }
 
-/// Renders, cleans up and emits. Each call has its own LLVM context, so calls may run at the same time.
-Result<std::string> generate(const Program& program, const Target& target, EmitKind kind,
-                             std::string* source) {
-  IGNIS_TRY(verify_program(program));
-  IGNIS_TRY_ASSIGN(const auto machine, make_target_machine(target));
-  llvm::LLVMContext context;
-  const std::unique_ptr<llvm::Module> module = render_llvm(program, target, context);
-  module->setTargetTriple(machine->getTargetTriple().str());
-  module->setDataLayout(machine->createDataLayout());
-  module->setPICLevel(llvm::PICLevel::SmallPIC);
-  optimize_module(*module, *machine);
-  if (source != nullptr) {
-    llvm::raw_string_ostream text(*source);
-    module->print(text, nullptr);
+/// All that can be used again from one program to the next: setting it up is most of the time of a small kernel.
+class CodeGenerator {
+ public:
+  static Result<std::unique_ptr<CodeGenerator>> create(const Target& target, EmitKind kind) {
+    IGNIS_TRY_ASSIGN(auto machine, make_target_machine(target));
+    auto generator = std::unique_ptr<CodeGenerator>(new CodeGenerator(target, std::move(machine)));
+    IGNIS_TRY(add_emit_passes(generator->passes_, *generator->machine_, generator->out_, kind));
+    return generator;
   }
-  return emit_module(*module, *machine, kind);
+
+  bool is_for(const Target& target) const {
+    return target.arch == arch_ && target.isa == isa_ && target.has_fma == has_fma_;
+  }
+  /// True when the context has collected so many types and constants that a new one is due.
+  bool is_worn() const { return uses_ >= 256; }
+
+  /// Renders, cleans up and emits.
+  std::string generate(const Program& program, const Target& target, std::string* source) {
+    ++uses_;
+    const std::unique_ptr<llvm::Module> module = render_llvm(program, target, context_);
+    module->setTargetTriple(machine_->getTargetTriple().str());
+    module->setDataLayout(machine_->createDataLayout());
+    module->setPICLevel(llvm::PICLevel::SmallPIC);
+    optimize_module(*module, *machine_);
+    if (source != nullptr) {
+      llvm::raw_string_ostream text(*source);
+      module->print(text, nullptr);
+    }
+    bytes_.clear();
+    passes_.run(*module);
+    return std::string(bytes_.begin(), bytes_.end());
+  }
+
+ private:
+  CodeGenerator(const Target& target, std::unique_ptr<llvm::TargetMachine> machine)
+      : arch_(target.arch),
+        isa_(target.isa),
+        has_fma_(target.has_fma),
+        machine_(std::move(machine)) {}
+
+  Arch arch_;
+  Isa isa_;
+  bool has_fma_;
+  int uses_ = 0;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  llvm::LLVMContext context_;
+  llvm::SmallVector<char, 0> bytes_;
+  llvm::raw_svector_ostream out_{bytes_};
+  llvm::legacy::PassManager passes_;  // writes to out_
+};
+
+/// The object of a program, by this thread's generator. Threads share nothing, so calls may run at the same time.
+Result<std::string> generate_object(const Program& program, const Target& target,
+                                    std::string* source) {
+  IGNIS_TRY(verify_program(program));
+  static thread_local std::unique_ptr<CodeGenerator> generator;
+  if (generator == nullptr || !generator->is_for(target) || generator->is_worn()) {
+    IGNIS_TRY_ASSIGN(generator, CodeGenerator::create(target, EmitKind::Object));
+  }
+  return generator->generate(program, target, source);
 }
 
 }  // namespace
@@ -148,11 +200,7 @@ Result<std::string> emit_module(llvm::Module& module, llvm::TargetMachine& machi
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
-  const auto type = kind == EmitKind::Object ? llvm::CodeGenFileType::ObjectFile
-                                             : llvm::CodeGenFileType::AssemblyFile;
-  if (machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true)) {
-    return Error(ErrorCode::Internal, "LLVM cannot emit this kind of file for the target.");
-  }
+  IGNIS_TRY(add_emit_passes(passes, machine, out, kind));
   passes.run(module);
   return std::string(bytes.begin(), bytes.end());
 }
@@ -188,8 +236,8 @@ Result<ProgramImage> compile_llvm(const Program& program, const Target& target, 
   ProgramImage image;
   image.name = entry_symbol(program);
   image.buffer_count = program.buffer_count;
-  IGNIS_TRY_ASSIGN(const std::string object, generate(program, target, EmitKind::Object,
-                                                      keep_source ? &image.source : nullptr));
+  IGNIS_TRY_ASSIGN(const std::string object,
+                   generate_object(program, target, keep_source ? &image.source : nullptr));
   IGNIS_TRY(check_self_contained(object, program.name));
   image.object.resize(object.size());
   std::memcpy(image.object.data(), object.data(), object.size());
@@ -197,7 +245,9 @@ Result<ProgramImage> compile_llvm(const Program& program, const Target& target, 
 }
 
 Result<std::string> assemble_llvm(const Program& program, const Target& target) {
-  return generate(program, target, EmitKind::Assembly, nullptr);
+  IGNIS_TRY(verify_program(program));
+  IGNIS_TRY_ASSIGN(const auto generator, CodeGenerator::create(target, EmitKind::Assembly));
+  return generator->generate(program, target, nullptr);
 }
 
 }  // namespace ignis::codegen

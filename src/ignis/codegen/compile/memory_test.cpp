@@ -14,6 +14,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <thread>
 
 namespace ignis::codegen {
 namespace {
@@ -330,13 +331,29 @@ TEST(CCompiler, GccTakesTheSameText) {
 #endif
 }
 
-TEST(Compile, GivesTheSameBytesAgain) {
-  const Program program = tail_program(kF32, 8);
-  const auto first = compile_llvm(program, make_target(Isa::Avx2));
-  const auto second = compile_llvm(program, make_target(Isa::Avx2));
-  ASSERT_TRUE(first);
-  ASSERT_TRUE(second);
-  EXPECT_EQ(first->object, second->object);
+TEST(Compile, GivesTheSameBytesInAnyOrderAndThread) {
+  // A thread uses one code generator for all its programs; nothing of one may show in the next.
+  std::vector<Program> programs;
+  for (const int lanes : {1, 4, 8, 16}) {
+    for (const DType d : {kBool, kI32, kF32}) programs.push_back(tail_program(d, lanes));
+    programs.push_back(gated_program(lanes, 2.5));
+    programs.push_back(testing::tile_program({4, 16, 64, 2, lanes}));
+  }
+  for (const Target& target : {make_target(Isa::Avx2), make_target(Isa::Neon)}) {
+    const auto compile = [&](const Program& program) {
+      auto image = compile_llvm(program, target);
+      EXPECT_TRUE(image) << image.error().to_string();
+      return image ? image->object : std::vector<std::byte>();
+    };
+    std::vector<std::vector<std::byte>> alone(programs.size()), backward(programs.size());
+    for (size_t i = 0; i < programs.size(); ++i) {
+      std::thread([&, i] { alone[i] = compile(programs[i]); }).join();
+    }
+    for (size_t i = programs.size(); i-- > 0;) backward[i] = compile(programs[i]);
+    for (size_t i = 0; i < programs.size(); ++i) {
+      EXPECT_EQ(alone[i], backward[i]) << target.name() << " " << i;
+    }
+  }
 }
 
 }  // namespace
