@@ -46,6 +46,7 @@ void check_everywhere(Graph& g, const Node& node, const std::vector<Node>& leave
   const ValueRange range = ranges.of(node);
   const Node simple = simplify(g, node);
   const ValueRange simple_range = ranges.of(simple);
+  IntEvaluator evaluate(node), evaluate_simple(simple);
   std::unordered_map<Node, int64_t> at;
   const std::function<void(size_t)> walk = [&](size_t i) {
     if (i < leaves.size()) {
@@ -56,7 +57,7 @@ void check_everywhere(Graph& g, const Node& node, const std::vector<Node>& leave
       }
       return;
     }
-    const auto value = IntEvaluator(at)(node);
+    const auto value = evaluate(at);
     ASSERT_TRUE(value.has_value());
     ASSERT_TRUE(range.interval.contains(*value))
         << node << ": " << *value << " not in " << range.interval;
@@ -65,7 +66,7 @@ void check_everywhere(Graph& g, const Node& node, const std::vector<Node>& leave
     else
       ASSERT_EQ(*value % range.multiple_of, 0)
           << node << " is no multiple of " << range.multiple_of;
-    ASSERT_EQ(*value, *IntEvaluator(at)(simple)) << node << " became " << simple;
+    ASSERT_EQ(*value, *evaluate_simple(at)) << node << " became " << simple;
   };
   walk(0);
 }
