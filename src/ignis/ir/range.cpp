@@ -276,7 +276,7 @@ ValueRange RangeAnalysis::compute(const Node& node) {
     }
     case Op::Range: {
       const int64_t end = interval(0).hi;
-      return {{0, end == Interval::kNoHigh ? end : std::max<int64_t>(0, end - 1)}, 1, false};
+      return {{0, end == Interval::kNoHigh ? end : std::max<int64_t>(1, end) - 1}, 1, false};
     }
     case Op::Special: {
       const Arg& arg = node.arg();

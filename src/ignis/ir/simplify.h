@@ -44,11 +44,27 @@ class Simplifier {
   SimplifyStats stats() const;
 
  private:
+  // sum // by or sum % by, by > 0; `numerator` is the node of the sum.
+  struct Division {
+    Node numerator;
+    Affine sum;
+    int64_t by;
+    bool is_quotient;
+  };
+
   // Null: no rule applies. The result may hold nodes that are not in final form.
   Node rewrite(const Node& node);
   Node rewrite_sum(const Node& node);
   Node rewrite_product(const Node& node);
   Node rewrite_division(const Node& node);
+  Node divide_one_period(const Division& d);
+  Node divide_inner_remainders(const Division& d);
+  Node divide_multiples(const Division& d);
+  Node divide_common_factor(const Division& d);
+  Node divide_by_congruence(const Division& d);
+  Node divide_by_factor(const Division& d);
+  Node divide_nested(const Division& d);
+  Node divide_known_multiples(const Division& d);
   Node rewrite_compare(const Node& node);
   Node rewrite_gated(const Node& node);
   Node rewrite_cast(const Node& node);
@@ -65,6 +81,9 @@ class Simplifier {
   Node weak(int64_t value) { return graph_.constant(DType::WeakInt, value); }
   Node divide(const Node& x, int64_t by);
   Node modulo(const Node& x, int64_t by);
+  Node scaled_sum(const Node& x, int64_t scale, const Node& y) {  // x * scale + y
+    return graph_.alu(Op::Add, {graph_.alu(Op::Mul, {x, weak(scale)}), y});
+  }
 
   Graph& graph_;
   FloatLevel level_;

@@ -35,8 +35,10 @@ std::vector<Bound> bounds_of(const Node& gate, RangeAnalysis& ranges) {
     }
     if (clause.source_count() != 2 || clause.src(0).dtype() != DType::WeakInt) continue;
     const Node a = clause.src(0), b = clause.src(1);
-    if (clause.is(Op::Cmplt) && b.is_const()) narrow(a, {Interval::kNoLow, b.const_int() - 1});
-    if (clause.is(Op::Cmplt) && a.is_const()) narrow(b, {a.const_int() + 1, Interval::kNoHigh});
+    if (clause.is(Op::Cmplt) && b.is_const())
+      narrow(a, Interval{Interval::kNoLow, b.const_int()} - Interval::point(1));
+    if (clause.is(Op::Cmplt) && a.is_const())
+      narrow(b, Interval{a.const_int(), Interval::kNoHigh} + Interval::point(1));
     if (clause.is(Op::Cmpeq) && b.is_const()) narrow(a, Interval::point(b.const_int()));
   }
   return bounds;

@@ -1,33 +1,15 @@
-// The searches of the simplifier over exact (weak) integers: sums, the division engine, comparisons.
+// The searches of the simplifier over exact (weak) integers: sums and comparisons.
 
 #include "ignis/ir/simplify.h"
+#include "ignis/ir/simplify_terms.h"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
 
 namespace ignis::ir {
-namespace {
 
-bool is_weak_const(const Node& n) { return n.is_const() && n.dtype() == DType::WeakInt; }
-// x // c or x % c with a constant c > 0.
-bool by_positive_const(const Node& n, Op op) {
-  return n.is(op) && n.dtype() == DType::WeakInt && is_weak_const(n.src(1)) &&
-         n.src(1).const_int() > 0;
-}
-int64_t divisor_of(const Node& n) { return n.src(1).const_int(); }
-
-// Sum without the term of `atom`.
-void drop_term(Affine& sum, const Node& atom) {
-  std::erase_if(sum.terms, [&](const auto& t) { return t.first == atom; });
-}
-
-bool mul_overflows(int64_t a, int64_t b, int64_t& result) {
-  return __builtin_mul_overflow(a, b, &result);
-}
-
-}  // namespace
-
+using namespace terms;
 Interval Simplifier::interval(const Affine& sum) {
   Interval total = Interval::point(sum.constant);
   for (const auto& [atom, coefficient] : sum.terms)
@@ -133,152 +115,6 @@ Node Simplifier::rewrite_product(const Node& node) {
   return Node();
 }
 
-namespace {
-
-// The one k for which [interval] lies in [k*c, k*c + c), if there is one.
-std::optional<int64_t> one_period(const Interval& interval, int64_t c) {
-  if (!interval.is_bounded()) return std::nullopt;
-  const int64_t q = floor_div(interval.lo, c);
-  if (floor_div(interval.hi, c) != q) return std::nullopt;
-  return q;
-}
-
-}  // namespace
-
-Node Simplifier::rewrite_division(const Node& node) {
-  const Node x = node.src(0), y = node.src(1);
-  if (!is_weak_const(y) || y.const_int() <= 0) return Node();
-  const DType dtype = node.dtype();
-  const Op op = node.op();
-  const bool is_div = op == Op::Floordiv;
-  const int64_t c = y.const_int();
-  Affine sum = affine(x);
-  const auto subtract = [&](const Affine& from, int64_t constant) {
-    Affine result = from;
-    result.constant -= constant;
-    return result;
-  };
-
-  // 1. One period: the quotient is a constant.
-  if (const auto q = one_period(interval(x), c))
-    return is_div ? weak(*q) : node_of(subtract(sum, *q * c));
-
-  // 2. Remainder of inner remainders: a * (y % d) with c | a*d is a*y.
-  if (!is_div) {
-    for (const auto& [atom, a] : sum.terms) {
-      int64_t period = 0;
-      if (!by_positive_const(atom, Op::Floormod) || mul_overflows(a, divisor_of(atom), period) ||
-          period % c != 0) {
-        continue;
-      }
-      Affine rest = sum;
-      const int64_t scale = a;
-      const Node inner = atom.src(0);
-      drop_term(rest, atom);
-      if (const auto merged = add_scaled(rest, affine(inner), scale, order_))
-        return modulo(node_of(*merged), c);
-    }
-  }
-
-  // 3. Exact multiples of c leave; the constant goes to [0, c).
-  Affine multiples, rest;
-  multiples.constant = floor_div(sum.constant, c);
-  rest.constant = floor_mod(sum.constant, c);
-  for (const auto& [atom, a] : sum.terms) {
-    if (a % c == 0) multiples.terms.emplace_back(atom, a / c);
-    else if (!is_div && (a > c || a < -c)) rest.terms.emplace_back(atom, a % c);
-    else rest.terms.emplace_back(atom, a);
-  }
-  if (!multiples.terms.empty() || multiples.constant != 0 || rest.terms != sum.terms) {
-    const Node part = node_of(rest);
-    if (!is_div) return modulo(part, c);
-    return graph_.make(Op::Add, dtype, {node_of(multiples), divide(part, c)});
-  }
-
-  // 4. A common factor of all coefficients and c; the constant's remainder below it has no influence.
-  int64_t common = c;
-  for (const auto& [atom, a] : sum.terms) common = std::gcd(common, a);
-  if (common > 1) {
-    Affine reduced{floor_div(sum.constant, common), sum.terms};
-    for (auto& [atom, a] : reduced.terms) a /= common;
-    const int64_t low = floor_mod(sum.constant, common);
-    if (is_div) return divide(node_of(reduced), c / common);
-    const Node high =
-        graph_.make(Op::Mul, dtype, {modulo(node_of(reduced), c / common), weak(common)});
-    return graph_.make(Op::Add, dtype, {high, weak(low)});
-  }
-
-  // 5. Congruence: with each coefficient replaced by a residue the sum may stay within one period. Then it is the
-  //    remainder, and what it differs by is an exact multiple. Both residues of each coefficient are tried.
-  if (const size_t n = sum.terms.size(); n > 0 && n <= 5) {
-    for (uint32_t choice = 0; choice < (1u << n); ++choice) {
-      Affine residue{sum.constant, sum.terms};
-      for (size_t i = 0; i < n; ++i) {
-        int64_t& a = residue.terms[i].second;
-        a = floor_mod(a, c) - ((choice >> i & 1) != 0 ? c : 0);
-      }
-      const auto q = one_period(interval(residue), c);
-      if (!q) continue;
-      residue.constant -= *q * c;
-      std::erase_if(residue.terms, [](const auto& t) { return t.second == 0; });
-      const auto ordered = add_scaled({}, residue, 1, order_);
-      if (!ordered) continue;
-      if (!is_div) return node_of(*ordered);
-      auto quotient = add_scaled(sum, *ordered, -1, order_);
-      if (!quotient) continue;
-      quotient->constant /= c;
-      for (auto& [atom, a] : quotient->terms) a /= c;
-      return node_of(*quotient);
-    }
-  }
-
-  // 6. A factor f of c divides some terms, and the others stay within one period of f: they have no influence on the
-  //    quotient, and are the low part of the remainder.
-  for (const auto& [divided, coefficient] : sum.terms) {
-    const int64_t f = std::gcd(coefficient, c);
-    if (f <= 1 || f == c) continue;
-    Affine high{floor_div(sum.constant, f), {}}, low{floor_mod(sum.constant, f), {}};
-    for (const auto& [atom, a] : sum.terms) {
-      if (a % f == 0) high.terms.emplace_back(atom, a / f);
-      else low.terms.emplace_back(atom, a);
-    }
-    const auto q = one_period(interval(low), f);
-    if (!q) continue;
-    high.constant += *q;
-    low.constant -= *q * f;
-    if (is_div) return divide(node_of(high), c / f);
-    const Node scaled = graph_.make(Op::Mul, dtype, {modulo(node_of(high), c / f), weak(f)});
-    return graph_.make(Op::Add, dtype, {scaled, node_of(low)});
-  }
-
-  // 7. Nested: (y // a + k) // c -> (y + k*a) // (a*c) and (y % (k*c)) // c -> (y // c) % k.
-  if (is_div && sum.terms.size() == 1 && sum.terms[0].second == 1) {
-    const Node atom = sum.terms[0].first;
-    int64_t product = 0, shift = 0;
-    if (by_positive_const(atom, Op::Floordiv) && !mul_overflows(divisor_of(atom), c, product) &&
-        !mul_overflows(sum.constant, divisor_of(atom), shift)) {
-      return divide(graph_.make(Op::Add, dtype, {atom.src(0), weak(shift)}), product);
-    }
-    if (sum.constant == 0 && by_positive_const(atom, Op::Floormod) && divisor_of(atom) % c == 0) {
-      return modulo(divide(atom.src(0), c), divisor_of(atom) / c);
-    }
-  }
-
-  // 8. Known divisibility: terms whose every value is a multiple of c leave a remainder.
-  if (!is_div) {
-    Affine left{sum.constant, {}};
-    for (const auto& [atom, a] : sum.terms) {
-      int64_t step = 0;
-      const int64_t multiple = ranges_.of(atom).multiple_of;
-      if (mul_overflows(a, multiple, step) || step % c != 0) left.terms.emplace_back(atom, a);
-    }
-    if (left.terms.size() != sum.terms.size()) return modulo(node_of(left), c);
-  }
-  const Node canonical = node_of(sum);
-  if (canonical != x) return graph_.make(op, dtype, {canonical, y});
-  return Node();
-}
-
 Node Simplifier::rewrite_compare(const Node& node) {
   const Op op = node.op();
   const Node a = node.src(0), b = node.src(1);
@@ -291,6 +127,7 @@ Node Simplifier::rewrite_compare(const Node& node) {
     return graph_.make(op, DType::Bool, {left, right});
   };
   Affine sum = *difference;  // op(sum, 0)
+  if (!is_modest(sum)) return Node();
   const Interval range = interval(sum);
   if (op == Op::Cmplt) {
     if (range.has_high() && range.hi < 0) return truth(true);
@@ -309,7 +146,6 @@ Node Simplifier::rewrite_compare(const Node& node) {
     const int64_t by = flip ? -common : common;
     Affine left;
     for (const auto& [atom, c] : sum.terms) left.terms.emplace_back(atom, c / by);
-    if (sum.constant == Interval::kNoLow) return Node();
     if (left.terms.size() == 2 && sum.constant == 0 && left.terms[0].second == 1 &&
         left.terms[1].second == -1) {
       Node p = left.terms[0].first, q = left.terms[1].first;
@@ -320,7 +156,6 @@ Node Simplifier::rewrite_compare(const Node& node) {
   }
 
   // sum < 0  <=>  terms < bound, divided by the common factor; then factors that only some terms have.
-  if (sum.constant == Interval::kNoLow) return Node();
   Affine left{0, sum.terms};
   for (auto& [atom, c] : left.terms) c /= common;
   int64_t bound = ceil_div(-sum.constant, common);

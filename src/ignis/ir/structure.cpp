@@ -213,6 +213,7 @@ Status check_structure(Op op, DType dtype, int lanes, std::span<const Node> sour
     case Op::Special:
       if (ints.size() == 1 || ints.size() > 3)
         return bad(op, "needs no bounds, or min and max, or these and a multiple");
+      if (ints.size() >= 2 && ints[0] > ints[1]) return bad(op, "has a minimum above its maximum");
       if (ints.size() == 3 && ints[2] < 1) return bad(op, "has a multiple below 1");
       return Status::ok();
     case Op::Reg:

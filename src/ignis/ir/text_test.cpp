@@ -1,6 +1,8 @@
 #include "ignis/ir/text.h"
 
 #include "ignis/ir/eval_testing.h"
+#include "ignis/ir/simplify.h"
+#include "ignis/ir/verify.h"
 
 #include <gtest/gtest.h>
 
@@ -227,7 +229,13 @@ TEST(Text, HostileTextIsRefusedOrRead) {
     const auto second = parse_text(g, again);
     ASSERT_TRUE(second) << again;
     ASSERT_EQ(*second, *result);
-    for (const Node& root : *result) print_expr(root);
+    for (const Node& root : *result) {
+      print_expr(root);
+      // Whatever was read can be simplified and looked at by the verifiers.
+      const Node simple = simplify(g, root);
+      if (simple.is(Op::Sink)) (void)verify_kernel(simple);
+      else (void)verify_tensor(simple);
+    }
   }
   EXPECT_GT(read, 100);
 }
