@@ -166,12 +166,18 @@ Expr log_of(const Expr& x) {
 }
 
 Expr log2_of(const Expr& x) {
-  const double hi = is_double(x) ? 0x1.71547652b82fep+0 : 0x1.715476p+0;
-  const double lo = is_double(x) ? 0x1.777d0ffda0d24p-56 : 0x1.4ae0bf85ddf44p-26;
+  const double log2e = 0x1.71547652b82fep+0;
+  // A leading part of half the bits; so has that of f, and their product is exact.
+  const double hi = is_double(x) ? 0x1.715476p+0 : 0x1.716p+0;
+  const double lo = is_double(x) ? 0x1.4ae0bf85ddf44p-26 : -0x1.7135a8fa03d11p-13;
   const Split s = split_logarithm(x);
+  const Expr bits = s.f.bits();
+  const Expr f_hi = (bits & bits.integer(-(int64_t{1} << (is_double(x) ? 27 : 12)))).as_float();
+  const Expr f_lo = s.f - f_hi;
   // (f + curve) * log2(e), the large product last.
-  const Expr small = mulacc(s.f, x.number(lo), s.f * log_curve(s.f) * x.number(hi));
-  return finish_logarithm(x, s.e + mulacc(s.f, x.number(hi), small));
+  const Expr curve = mulacc(s.f, x.number(lo), s.f * log_curve(s.f) * x.number(log2e));
+  const Expr small = mulacc(f_lo, x.number(hi), curve);
+  return finish_logarithm(x, s.e + mulacc(f_hi, x.number(hi), small));
 }
 
 }  // namespace ignis::codegen
