@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <unordered_set>
 
 namespace ignis::engine {
 namespace {
@@ -36,8 +37,10 @@ KernelName name_kernel(const schedule::Kernel& kernel, const FoldedGraph& folded
                        const GraphOptions& options) {
   KernelName name;
   std::set<std::string> seen;
+  std::unordered_set<ir::Node> seen_nodes;
   if (!options.name_node) return name;
   for (const ir::Node& node : kernel.layers) {
+    if (!seen_nodes.insert(node).second) continue;
     const auto original = folded.original.find(node);
     const NodeName words =
         options.name_node(original == folded.original.end() ? node : original->second);
@@ -61,9 +64,13 @@ class Planner {
         buffer_of_(schedule.buffers.size(), -1),
         program_of_(kernels.programs.size(), -1) {}
 
-  exec::Plan make(const std::vector<KernelName>& names) {
+  /// `stored` gets one entry for each call.
+  exec::Plan make(const std::vector<KernelName>& names, const FoldedGraph& folded,
+                  std::vector<StoredValue>& stored) {
     for (size_t k = 0; k < schedule_.kernels.size(); ++k) {
-      if (!schedule_.kernels[k].at_load) add_call(k, names[k]);
+      if (schedule_.kernels[k].at_load) continue;
+      add_call(k, names[k]);
+      stored.push_back(stored_value(schedule_.kernels[k], folded));
     }
     for (size_t i = 0; i < schedule_.inputs.size(); ++i) {
       plan_.inputs.push_back(port(schedule_.inputs[i], options_.input_names, "input_", i));
@@ -79,6 +86,7 @@ class Planner {
   int buffer(int scheduled);
   int program(int compiled);
   void add_call(size_t kernel, const KernelName& name);
+  StoredValue stored_value(const schedule::Kernel& kernel, const FoldedGraph& folded) const;
   exec::Port port(int scheduled, const std::vector<std::string>& names, const char* prefix,
                   size_t index);
 
@@ -144,6 +152,23 @@ void Planner::add_call(size_t kernel, const KernelName& name) {
   plan_.calls.push_back(std::move(call));
 }
 
+StoredValue Planner::stored_value(const schedule::Kernel& kernel, const FoldedGraph& folded) const {
+  StoredValue stored;
+  if (kernel.written.size() != 1) return stored;
+  stored.slot = kernel.written[0];
+  const int index = kernel.buffers[static_cast<size_t>(stored.slot)];
+  const schedule::Buffer& to = schedule_.buffers[static_cast<size_t>(index)];
+  stored.dtype = to.dtype;
+  stored.shape = to.shape;
+  stored.layout = to.layout;
+  // The last layer is what the kernel stores. In a concatenation the buffer is larger than the value.
+  if (kernel.layers.empty() || kernel.layers.back().shape() != to.shape) return stored;
+  stored.node = kernel.layers.back();
+  const auto original = folded.original.find(stored.node);
+  if (original != folded.original.end()) stored.node = original->second;
+  return stored;
+}
+
 exec::Port Planner::port(int scheduled, const std::vector<std::string>& names, const char* prefix,
                          size_t index) {
   const schedule::Buffer& from = schedule_.buffers[static_cast<size_t>(scheduled)];
@@ -192,7 +217,8 @@ Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
   if (options.progress) {
     progress = [&](int done, int total) { options.progress("compile", done, total); };
   }
-  IGNIS_TRY_ASSIGN(CompiledKernels kernels, compile_kernels(schedule, config, words, progress));
+  IGNIS_TRY_ASSIGN(CompiledKernels kernels,
+                   compile_kernels(schedule, config, words, progress, options.seeded_fault));
   times.lower_s = kernels.lower_s;
   times.compile_s = kernels.compile_s;
 
@@ -202,10 +228,11 @@ Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
   times.pack_s = constants.pack_s;
 
   begin = Clock::now();
-  exec::Plan plan = Planner(schedule, kernels, constants, options).make(names);
+  std::vector<StoredValue> stored;
+  exec::Plan plan = Planner(schedule, kernels, constants, options).make(names, folded, stored);
   IGNIS_TRY_ASSIGN(exec::Executable executable, exec::Executable::create(std::move(plan), device));
   times.load_s = seconds_since(begin);
-  return CompiledGraph{std::move(executable), times, std::move(kernels.passes)};
+  return CompiledGraph{std::move(executable), std::move(stored), times, std::move(kernels.passes)};
 }
 
 }  // namespace ignis::engine

@@ -28,11 +28,24 @@ struct GraphOptions {
   std::vector<std::string> input_names, output_names;  ///< empty: from the Params, "output_<i>"
   std::function<NodeName(const ir::Node&)> name_node;  ///< may be empty, and may answer empty words
   std::function<void(const std::string& stage, int done, int total)> progress;
+  int seeded_fault =
+      -1;  ///< for tests: the distinct program of this index stores each value plus 1
+};
+
+/// What a call of the program writes, for comparing it with a reference: the buffer at `slot` in `layout`.
+struct StoredValue {
+  int slot = 0;
+  DType dtype = DType::Float32;
+  Shape shape;  ///< logical
+  ir::Layout layout;
+  /// The value of the graph as it was given; null when the call writes a copy or a piece of a value.
+  ir::Node node;
 };
 
 /// A tensor graph made ready to run, and where the time went.
 struct CompiledGraph {
   exec::Executable executable;
+  std::vector<StoredValue> stored;  ///< one for each call of the plan
   StageTimes times;
   std::vector<PassTime> passes;
 };

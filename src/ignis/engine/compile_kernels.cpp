@@ -42,6 +42,21 @@ std::string symbol_name(size_t index, const std::string& word) {
   return name;
 }
 
+// Each stored number plus 1; a stored bool inverted.
+ir::Node with_fault(ir::Graph& graph, const ir::Node& sink) {
+  std::vector<ir::Node> stores;
+  for (int i = 0; i < sink.source_count(); ++i) {
+    const ir::Node store = sink.src(i);
+    std::vector<ir::Node> sources;
+    for (int j = 0; j < store.source_count(); ++j) sources.push_back(store.src(j));
+    const bool is_bool = sources[1].dtype() == DType::Bool;
+    sources[1] = graph.alu(is_bool ? ir::Op::Xor : ir::Op::Add,
+                           {sources[1], graph.constant_like(sources[1], 1)});
+    stores.push_back(graph.rebuild(store, sources));
+  }
+  return graph.rebuild(sink, stores);
+}
+
 Status run_job(Job& job, const codegen::Config& config) {
   Clock::time_point begin = Clock::now();
   IGNIS_TRY_ASSIGN(codegen::Lowered lowered, codegen::lower(job.sink, config));
@@ -108,7 +123,8 @@ void add_passes(const std::vector<codegen::PassRecord>& records, std::vector<Pas
 Result<CompiledKernels> compile_kernels(const schedule::Schedule& schedule,
                                         const codegen::Config& config,
                                         const std::vector<std::string>& names,
-                                        const std::function<void(int, int)>& progress) {
+                                        const std::function<void(int, int)>& progress,
+                                        int seeded_fault) {
   CompiledKernels compiled;
   std::vector<Job> jobs;
   std::map<ir::ContentKey, int> known;
@@ -121,6 +137,10 @@ Result<CompiledKernels> compile_kernels(const schedule::Schedule& schedule,
       jobs.back().name = symbol_name(jobs.size() - 1, names[k]);
     }
     compiled.program_of.push_back(at->second);
+  }
+  if (seeded_fault >= 0 && static_cast<size_t>(seeded_fault) < jobs.size()) {
+    Job& job = jobs[static_cast<size_t>(seeded_fault)];
+    job.sink = with_fault(*schedule.graph, job.sink);
   }
   const Clock::time_point begin = Clock::now();
   run_jobs(jobs, config, progress);

@@ -26,11 +26,13 @@ struct CompiledKernels {
 
 /// Lowers and compiles every kernel of `schedule`, equal ones once, on as many threads as the machine allows.
 /// `names[k]` is a word for kernel k ("conv_relu"); a program's symbol is made from its first kernel's.
-/// `progress(done, total)` is called from any of the threads, one at a time.
+/// `progress(done, total)` is called from any of the threads, one at a time. The program with the index
+/// `seeded_fault` is given a fault (GraphOptions).
 /// Errors: as codegen::lower and the renderer's compiler, naming the kernel.
 Result<CompiledKernels> compile_kernels(const schedule::Schedule& schedule,
                                         const codegen::Config& config,
                                         const std::vector<std::string>& names,
-                                        const std::function<void(int, int)>& progress);
+                                        const std::function<void(int, int)>& progress,
+                                        int seeded_fault = -1);
 
 }  // namespace ignis::engine

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 namespace ignis::engine {
 namespace {
@@ -160,6 +161,26 @@ Status run_pack(const schedule::Pack& pack, const schedule::Buffer& source,
     default: return outside(source, dest);
   }
   return {};
+}
+
+HostTensor read_layout(const std::byte* bytes, DType dtype, const Shape& shape,
+                       const ir::Layout& layout) {
+  HostTensor values = HostTensor::zeros(dtype, shape);
+  const auto size = static_cast<size_t>(size_bytes(dtype));
+  std::vector<std::vector<int64_t>> offsets;
+  for (size_t d = 0; d < shape.size(); ++d) offsets.push_back(offsets_along(layout, d, shape[d]));
+  std::vector<int64_t> index(shape.size());
+  for (int64_t i = 0; i < values.count(); ++i) {
+    int64_t from = 0;
+    for (size_t d = 0; d < shape.size(); ++d) from += offsets[d][static_cast<size_t>(index[d])];
+    std::memcpy(values.bytes.data() + static_cast<size_t>(i) * size,
+                bytes + static_cast<size_t>(from) * size, size);
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+  return values;
 }
 
 }  // namespace ignis::engine

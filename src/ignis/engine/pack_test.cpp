@@ -118,6 +118,24 @@ TEST(Pack, AgreesWithTheDefinitionOnRandomLayouts) {
   }
 }
 
+TEST(ReadLayout, UndoesAPack) {
+  const Shape shape = {5, 3};
+  const Layout layout = Layout::blocked(shape, {1, 0}, 0, 4, {1, 0}, {0, 2});
+  std::vector<float> storage(static_cast<size_t>(layout.storage_count()));
+  for (int64_t i = 0; i < 5; ++i) {
+    for (int64_t j = 0; j < 3; ++j) {
+      storage[static_cast<size_t>(layout.offset({i, j}))] = static_cast<float>(10 * i + j);
+    }
+  }
+  const HostTensor values = read_layout(reinterpret_cast<const std::byte*>(storage.data()),
+                                        DType::Float32, shape, layout);
+  for (int64_t i = 0; i < 5; ++i) {
+    for (int64_t j = 0; j < 3; ++j) {
+      EXPECT_EQ(values.data<float>()[3 * i + j], static_cast<float>(10 * i + j));
+    }
+  }
+}
+
 TEST(Pack, RefusesToLeaveABuffer) {
   const auto source = make_buffer(DType::Float32, {4}, Layout::planar({4}));
   const auto dest = make_buffer(DType::Float32, {4}, Layout::planar({4}));

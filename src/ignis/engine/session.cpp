@@ -1,6 +1,7 @@
 #include "ignis/engine/session.h"
 
 #include "ignis/engine/compile_graph.h"
+#include "ignis/engine/pack.h"
 #include "ignis/interp/interp.h"
 #include "ignis/onnx/import.h"
 #include "ignis/runtime/device.h"
@@ -52,8 +53,15 @@ Result<std::vector<ir::Node>> find_taps(const onnx::Model& model,
 std::function<engine::NodeName(const ir::Node&)> layer_names(const onnx::Model& model) {
   std::unordered_map<ir::Node, engine::NodeName> names;
   for (const onnx::Layer& layer : model.layers) {
-    names.emplace(layer.value,
-                  engine::NodeName{layer.op, layer.name.empty() ? layer.output : layer.name});
+    const engine::NodeName name = {layer.op, layer.name.empty() ? layer.output : layer.name};
+    names.emplace(layer.value, name);
+    // Kernels know what they compute, not how it is reshaped on the way: a convolution ends in a reduction.
+    ir::Node computed = layer.value;
+    while (computed.source_count() == 1 &&
+           (ir::is_movement(computed.op()) || computed.is(ir::Op::Cast))) {
+      computed = computed.src(0);
+    }
+    names.emplace(computed, name);
   }
   return [names = std::move(names)](const ir::Node& node) {
     const auto at = names.find(node);
@@ -71,6 +79,7 @@ struct Session::State {
   std::vector<PortInfo> inputs, outputs;
   std::shared_ptr<runtime::Device> device;
   std::optional<exec::Executable> program;      // absent on the reference device
+  std::vector<engine::StoredValue> stored;      // of the program's calls
   std::optional<exec::Executable> tap_program;  // absent without taps
   StageTimes times;
   std::vector<PassTime> passes;
@@ -131,6 +140,7 @@ Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Nod
   graph_options.timeout = options.timeout;
   graph_options.progress = options.progress;
   graph_options.name_node = layer_names(model);
+  graph_options.seeded_fault = is_main ? options.seeded_fault : -1;
   for (const PortInfo& port : inputs) graph_options.input_names.push_back(port.name);
   for (size_t i = 0; i < nodes.size(); ++i) {
     graph_options.output_names.push_back(outputs[first_port + i].name);
@@ -143,6 +153,7 @@ Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Nod
     times = compiled.times;
     times.import_s = import_s;
     passes = std::move(compiled.passes);
+    stored = std::move(compiled.stored);
   }
   return std::move(compiled.executable);
 }
@@ -287,6 +298,44 @@ Status Session::profile(const void* const* inputs, void* const* outputs,
         {planned[i].name, planned[i].layer, planned[i].flops, planned[i].bytes, seconds[i]});
   }
   return {};
+}
+
+Status Session::compare_kernels(const std::vector<HostTensor>& inputs,
+                                const std::function<Status(KernelComparison)>& each) {
+  State& state = *state_;
+  IGNIS_TRY(state.check_inputs(inputs));
+  if (state.is_reference()) return {};
+  std::vector<ConstBytes> input_bytes;
+  for (const HostTensor& input : inputs) input_bytes.emplace_back(input.bytes);
+  std::vector<HostTensor> outputs;
+  std::vector<Bytes> output_bytes;
+  for (size_t i = 0; i < state.model_output_count; ++i) {
+    outputs.push_back(HostTensor::zeros(state.outputs[i].dtype, state.outputs[i].shape));
+    output_bytes.emplace_back(outputs.back().bytes);
+  }
+  const std::vector<exec::Call>& calls = state.program->plan().calls;
+  std::vector<KernelComparison> found;
+  std::vector<ir::Node> nodes;
+  const auto keep = [&](size_t call, std::span<void* const> buffers) -> Status {
+    const engine::StoredValue& value = state.stored[call];
+    if (!value.node) return {};
+    KernelComparison comparison;
+    comparison.call = static_cast<int>(call);
+    comparison.kernel = calls[call].name;
+    comparison.layer = calls[call].layer;
+    comparison.got =
+        engine::read_layout(static_cast<const std::byte*>(buffers[static_cast<size_t>(value.slot)]),
+                            value.dtype, value.shape, value.layout);
+    found.push_back(std::move(comparison));
+    nodes.push_back(value.node);
+    return {};
+  };
+  IGNIS_TRY(state.program->run_stepwise(input_bytes, output_bytes,
+                                        runtime::deadline_after(state.options.timeout), keep));
+  return interp::evaluate_each(nodes, inputs, [&](size_t i, HostTensor want) {
+    found[i].want = std::move(want);
+    return each(std::move(found[i]));
+  });
 }
 
 const StageTimes& Session::times() const { return state_->times; }

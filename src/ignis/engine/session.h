@@ -36,6 +36,8 @@ struct SessionOptions {
   /// Layers, by name or by the name of their output, whose values are computed too, by a second program beside the
   /// normal one, which stays as it is. They follow the model's outputs in outputs() and in what a run returns.
   std::vector<std::string> taps;
+  int seeded_fault =
+      -1;  ///< for tests of a comparison: this one of the distinct programs stores wrong values
   /// Called while loading, from any thread, one call at a time.
   std::function<void(const std::string& stage, int done, int total)> progress;
 };
@@ -50,6 +52,14 @@ struct CallInfo {
   std::string kernel, layer;
   double flops = 0, bytes = 0;
   double seconds = 0;  ///< of the last profiled run
+};
+
+/// One kernel's result beside the reference's value for it.
+struct KernelComparison {
+  int call = 0;        ///< position in the program
+  std::string kernel;  ///< the program's name
+  std::string layer;   ///< the model's layers it computes; may be empty
+  HostTensor got, want;
 };
 
 /// A model compiled for one device and one set of shapes, ready to run. Movable; one run at a time per session.
@@ -71,6 +81,12 @@ class Session {
   Status run_raw(const void* const* inputs, void* const* outputs);
   /// Runs once with a time stamp around each call.
   Status profile(const void* const* inputs, void* const* outputs, std::vector<CallInfo>* calls);
+  /// Runs the compiled program call by call, unchanged, and hands over what each kernel wrote beside the reference's
+  /// value: the kernel at fault is the first (lowest `call`) that differs. Kernels that write a copy or a piece of a value
+  /// are left out. `each` gets the values in the graph's order, one at a time, and may end the comparison with an error.
+  /// Nothing is handed over on `cpu:interp`. Errors: as run().
+  Status compare_kernels(const std::vector<HostTensor>& inputs,
+                         const std::function<Status(KernelComparison)>& each);
 
   const StageTimes& times() const;
   const std::vector<PassTime>& pass_times() const;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -144,6 +145,29 @@ TEST_F(SessionTest, TapsFollowTheOutputsAndLeaveTheProgramAlone) {
     const bool is_compiled = session->target().renderer != "interp";
     EXPECT_EQ(session->kernel_count(), is_compiled ? plain->kernel_count() : 0);
   }
+}
+
+TEST_F(SessionTest, ComparingKernelsFindsASeededFault) {
+  const auto first_difference = [&](int seeded_fault, std::string* layer) {
+    SessionOptions options;
+    options.seeded_fault = seeded_fault;
+    auto session = Session::load(path(), options);
+    EXPECT_TRUE(session) << session.error().to_string();
+    int first = INT_MAX, compared = 0;
+    EXPECT_TRUE(session->compare_kernels({x_}, [&](KernelComparison c) {
+      ++compared;
+      if (c.got.bytes == c.want.bytes || c.call >= first) return Status();
+      first = c.call;
+      *layer = c.layer;
+      return Status();
+    }));
+    EXPECT_GE(compared, 1);
+    return first;
+  };
+  std::string layer;
+  EXPECT_EQ(first_difference(-1, &layer), INT_MAX);
+  EXPECT_LT(first_difference(0, &layer), INT_MAX);
+  EXPECT_NE(layer.find("product"), std::string::npos) << layer;
 }
 
 TEST_F(SessionTest, RefusesWhatDoesNotFit) {

@@ -60,9 +60,29 @@ struct Executable::State {
   void bind();
   Status check(std::span<const std::span<const std::byte>> inputs,
                std::span<const std::span<std::byte>> outputs) const;
-  Status run(std::span<const std::span<const std::byte>> inputs,
-             std::span<const std::span<std::byte>> outputs, runtime::Deadline deadline,
-             std::span<runtime::LaunchTime> launch_times);
+  Status bind_ports(std::span<const std::span<const std::byte>> inputs,
+                    std::span<const std::span<std::byte>> outputs);
+};
+
+// Refuses a second run while it lives.
+class Executable::OneRun {
+ public:
+  explicit OneRun(State& state) : state_(state), is_first_(!state.is_running.exchange(true)) {}
+  OneRun(const OneRun&) = delete;
+  OneRun& operator=(const OneRun&) = delete;
+  ~OneRun() {
+    if (is_first_) state_.is_running.store(false);
+  }
+  Status check() const {
+    if (is_first_) return {};
+    return Error(ErrorCode::InvalidArgument,
+                 "A run is under way: an executable has one arena and runs once at a time.",
+                 "Busy");
+  }
+
+ private:
+  State& state_;
+  bool is_first_;
 };
 
 // Fills the tables with all addresses known now and notes where the ports go.
@@ -151,16 +171,15 @@ Status Executable::State::check(std::span<const std::span<const std::byte>> inpu
   return {};
 }
 
-Status Executable::State::run(std::span<const std::span<const std::byte>> inputs,
-                              std::span<const std::span<std::byte>> outputs,
-                              runtime::Deadline deadline,
-                              std::span<runtime::LaunchTime> launch_times) {
+// Checks the caller's memory and writes its addresses into the tables.
+Status Executable::State::bind_ports(std::span<const std::span<const std::byte>> inputs,
+                                     std::span<const std::span<std::byte>> outputs) {
   IGNIS_TRY(check(inputs, outputs));
   for (const Patch& patch : input_patches) {
     table[patch.table] = const_cast<std::byte*>(inputs[patch.port].data());
   }
   for (const Patch& patch : output_patches) table[patch.table] = outputs[patch.port].data();
-  return device->run(launches, deadline, launch_times);
+  return {};
 }
 
 Executable::Executable(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -204,21 +223,31 @@ Status Executable::profile(std::span<const std::span<const std::byte>> inputs,
                            runtime::Deadline deadline, std::span<double> seconds) {
   State& state = *state_;
   IGNIS_CHECK(seconds.empty() || seconds.size() == state.launches.size());
-  if (state.is_running.exchange(true)) {
-    return Error(ErrorCode::InvalidArgument,
-                 "A run is under way: an executable has one arena and runs once at a time.",
-                 "Busy");
-  }
+  const OneRun one_run(state);
+  IGNIS_TRY(one_run.check());
+  IGNIS_TRY(state.bind_ports(inputs, outputs));
   const std::span<runtime::LaunchTime> times =
       seconds.empty() ? std::span<runtime::LaunchTime>() : std::span(state.times);
-  Status status = state.run(inputs, outputs, deadline, times);
-  if (status) {
-    for (size_t i = 0; i < seconds.size(); ++i) {
-      seconds[i] = std::chrono::duration<double>(times[i].end - times[i].begin).count();
-    }
+  IGNIS_TRY(state.device->run(state.launches, deadline, times));
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    seconds[i] = std::chrono::duration<double>(times[i].end - times[i].begin).count();
   }
-  state.is_running.store(false);
-  return status;
+  return {};
+}
+
+Status Executable::run_stepwise(std::span<const std::span<const std::byte>> inputs,
+                                std::span<const std::span<std::byte>> outputs,
+                                runtime::Deadline deadline, const AfterCall& after) {
+  State& state = *state_;
+  const OneRun one_run(state);
+  IGNIS_TRY(one_run.check());
+  IGNIS_TRY(state.bind_ports(inputs, outputs));
+  for (size_t i = 0; i < state.launches.size(); ++i) {
+    const runtime::Launch& launch = state.launches[i];
+    IGNIS_TRY(state.device->run({&launch, 1}, deadline));
+    IGNIS_TRY(after(i, {launch.buffers, state.plan.calls[i].buffers.size()}));
+  }
+  return {};
 }
 
 }  // namespace ignis::exec

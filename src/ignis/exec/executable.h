@@ -3,6 +3,7 @@
 #include "ignis/exec/plan.h"
 #include "ignis/runtime/device.h"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -37,9 +38,16 @@ class Executable {
   Status profile(std::span<const std::span<const std::byte>> inputs,
                  std::span<const std::span<std::byte>> outputs, runtime::Deadline deadline,
                  std::span<double> seconds);
+  /// As run(), but one call at a time; after each, `after` may read the call's buffers (one address for each of the
+  /// program's slots) and may end the run with an error. For comparing kernels with a reference.
+  using AfterCall = std::function<Status(size_t call, std::span<void* const> buffers)>;
+  Status run_stepwise(std::span<const std::span<const std::byte>> inputs,
+                      std::span<const std::span<std::byte>> outputs, runtime::Deadline deadline,
+                      const AfterCall& after);
 
  private:
   struct State;
+  class OneRun;
   explicit Executable(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;  // shared only with runtime::abandon()
 };

@@ -194,6 +194,27 @@ TEST(Executable, ProfileGivesATimeForEachCall) {
   EXPECT_DOUBLE_EQ(times[1], 0.003);
 }
 
+TEST(Executable, StepwiseShowsWhatEachCallWrote) {
+  auto executable = Executable::create(make_plan(), fake_device());
+  ASSERT_TRUE(executable);
+  std::vector<float> x = {1, 2, 3, 4}, y(4), seen;
+  const std::span<const std::byte> inputs[] = {bytes_of(x)};
+  const std::span<std::byte> outputs[] = {writable(y)};
+  const auto look = [&](size_t, std::span<void* const> buffers) {
+    EXPECT_EQ(buffers.size(), 3u);
+    seen.push_back(static_cast<const float*>(buffers[0])[3]);
+    return Status();
+  };
+  ASSERT_TRUE(executable->run_stepwise(inputs, outputs, soon(), look));
+  EXPECT_EQ(seen, (std::vector<float>{44, 48}));
+  const auto stop = [](size_t, std::span<void* const>) {
+    return Status(Error(ErrorCode::NotFound, "Enough."));
+  };
+  EXPECT_EQ(executable->run_stepwise(inputs, outputs, soon(), stop).error().code(),
+            ErrorCode::NotFound);
+  EXPECT_TRUE(executable->run(inputs, outputs, soon()));  // the run has ended
+}
+
 TEST(Executable, CutsOnlyCallsThatAreWorthIt) {
   Plan plan = make_plan();
   plan.calls[0].max_parts = 8;
