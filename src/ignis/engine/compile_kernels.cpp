@@ -1,5 +1,6 @@
 #include "ignis/engine/compile_kernels.h"
 
+#include "ignis/engine/on_threads.h"
 #include "ignis/ir/graph.h"
 #include "ignis/runtime/device.h"
 
@@ -9,7 +10,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 namespace ignis::engine {
 namespace {
@@ -80,30 +80,22 @@ Status run_job(Job& job, const codegen::Config& config) {
 // Runs all jobs on as many threads as the machine has, the calling one included. The first error stops the rest.
 void run_jobs(std::vector<Job>& jobs, const codegen::Config& config,
               const std::function<void(int, int)>& progress) {
-  std::atomic<size_t> next{0};
   std::atomic<bool> has_failed{false};
   std::mutex progress_mutex;
   int done = 0;
-  const auto work = [&] {
-    for (size_t i = next.fetch_add(1); i < jobs.size() && !has_failed; i = next.fetch_add(1)) {
-      Status status = run_job(jobs[i], config);
-      if (!status) {
-        jobs[i].error = std::move(status).error().with_context("kernel '" + jobs[i].name + "'");
-        has_failed = true;
-        return;
-      }
-      const std::lock_guard lock(progress_mutex);
-      ++done;
-      if (progress) progress(done, static_cast<int>(jobs.size()));
-    }
-  };
   // All cores, also for a program that is to run on one.
-  const size_t wanted =
-      std::min<size_t>(jobs.size(), static_cast<size_t>(runtime::usable_threads()));
-  std::vector<std::thread> helpers;
-  for (size_t t = 1; t < wanted; ++t) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  on_threads(jobs.size(), static_cast<size_t>(runtime::usable_threads()), [&](size_t i) {
+    if (has_failed) return;
+    Status status = run_job(jobs[i], config);
+    if (!status) {
+      jobs[i].error = std::move(status).error().with_context("kernel '" + jobs[i].name + "'");
+      has_failed = true;
+      return;
+    }
+    const std::lock_guard lock(progress_mutex);
+    ++done;
+    if (progress) progress(done, static_cast<int>(jobs.size()));
+  });
 }
 
 void add_passes(const std::vector<codegen::PassRecord>& records, std::vector<PassTime>& sums) {

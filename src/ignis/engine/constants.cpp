@@ -1,12 +1,11 @@
 #include "ignis/engine/constants.h"
 
+#include "ignis/engine/on_threads.h"
 #include "ignis/engine/pack.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
-#include <thread>
 
 namespace ignis::engine {
 namespace {
@@ -106,20 +105,10 @@ Status ConstantMaker::pack_one(const schedule::Pack& step) {
 Status ConstantMaker::pack() {
   int64_t total_bytes = 0;
   for (const schedule::Pack& step : schedule_.packs) total_bytes += buffer(step.dest).size_bytes();
-  const size_t wanted =
-      std::min<size_t>({schedule_.packs.size(), static_cast<size_t>(runtime::usable_threads()),
-                        static_cast<size_t>(1 + total_bytes / kBytesPerThread)});
+  const size_t wanted = std::min(static_cast<size_t>(runtime::usable_threads()),
+                                 static_cast<size_t>(1 + total_bytes / kBytesPerThread));
   std::vector<Status> results(schedule_.packs.size());
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next.fetch_add(1); i < results.size(); i = next.fetch_add(1)) {
-      results[i] = pack_one(schedule_.packs[i]);
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (size_t t = 1; t < wanted; ++t) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  on_threads(results.size(), wanted, [&](size_t i) { results[i] = pack_one(schedule_.packs[i]); });
   for (Status& result : results) IGNIS_TRY(std::move(result));
   return {};
 }
