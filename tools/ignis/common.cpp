@@ -169,6 +169,7 @@ Status bind_dims(const ModelOptions& options, BoundModel& model) {
                      parse_int(assignment.second, 0, int64_t{1} << 40, "--dim"));
   }
   std::map<std::string, Shape> stated;
+  std::set<std::string> replaced;  // by --shape: wins over the file's extents
   for (const std::string& text : options.shapes) {
     IGNIS_TRY_ASSIGN(const auto assignment, split_assignment(text, "--shape"));
     if (find_input(model.info, assignment.first) == nullptr) {
@@ -176,6 +177,8 @@ Status bind_dims(const ModelOptions& options, BoundModel& model) {
                          list_names(model.info.inputs) + ".");
     }
     IGNIS_TRY_ASSIGN(stated[assignment.first], parse_shape(assignment.second));
+    // Networks without fixed inner sizes often carry the extents they were exported with.
+    replaced.insert(assignment.first);
   }
   for (const InputSpec& spec : model.specs) {
     if (stated.count(spec.name) != 0 || spec.resizes_image) continue;
@@ -206,7 +209,7 @@ Status bind_dims(const ModelOptions& options, BoundModel& model) {
       const onnx::Dim& dim = input.dims[i];
       const auto bound = dims.find(dim.symbol);
       int64_t extent = at != stated.end() && at->second[i] >= 0 ? at->second[i] : dim.value;
-      if (dim.value >= 0 && extent != dim.value) {
+      if (dim.value >= 0 && extent != dim.value && replaced.count(input.name) == 0) {
         return usage_error("Input '" + input.name + "' has " + to_string(at->second) +
                            "; the model takes " + input.to_string() + ".");
       }
