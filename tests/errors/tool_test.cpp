@@ -112,6 +112,15 @@ TEST_F(Tool, VerifyPassesAndFindsADifference) {
   EXPECT_TRUE(report({"verify", small_, "--ref", ref, "--atol", "y:0.3"})["passed"]);
 }
 
+TEST_F(Tool, VerifyNamesTheKernelWithASeededFault) {
+  const Json json = report({"verify", small_, "--layers", "--fault", "0"}, 1);
+  const Json& layers = json["cases"][0]["layers"];
+  EXPECT_NE(layers["first_kernel_beyond"]["layer"].get<std::string>().find("clip"),
+            std::string::npos)
+      << layers;
+  EXPECT_TRUE(layers["first_layer_beyond"].is_null());  // the programs beside it have no fault
+}
+
 TEST_F(Tool, InspectShowsEveryStage) {
   const Json json =
       report({"inspect", small_, "--ops", "--shapes", "--weights", "--kernels", "--memory-plan"});

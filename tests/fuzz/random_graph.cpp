@@ -274,9 +274,9 @@ class Generator {
   std::optional<size_t> partner(const Value& x) {
     const auto fits = [&](const Value& y) {
       const DType a = x.tensor.dtype(), b = y.tensor.dtype();
-      const bool wide = size_bytes(a) == 8 && size_bytes(b) == 8 &&
-                        a != b;  // int64 with uint64 meets at a weak float
-      if (is_float(a) != is_float(b) || (a == DType::Bool) != (b == DType::Bool) || wide)
+      // int64 with uint64 and the like meet at a weak float, which has no width of its own.
+      if (is_float(a) != is_float(b) || (a == DType::Bool) != (b == DType::Bool) ||
+          is_weak(promote(a, b)))
         return false;
       const Shape &s = x.tensor.shape(), &t = y.tensor.shape();
       for (size_t i = 1; i <= std::min(s.size(), t.size()); ++i) {
@@ -344,7 +344,7 @@ class Generator {
                        std::max(x.error, y.error), integral});
       default: {  // |d(a / (|b| + 1))| <= da + |a| db
         Tensor t = a / (tensor::abs(b) + 1);
-        const double eps = epsilon(t.dtype());
+        const double eps = std::max(epsilon(a.dtype()), epsilon(b.dtype()));  // |b| + 1 has b's
         return result("a/(|b|+1)", {i, j},
                       {t, x.bound, x.error + x.bound * y.error + 16 * eps * (sum + 1), false});
       }

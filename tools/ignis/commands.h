@@ -43,6 +43,7 @@ struct VerifyOptions {
   std::string stat = "max";
   bool compares_layers = false;
   int soak = 0;
+  int fault = -1;  ///< to test the comparison: this program of the model stores wrong values
 };
 Result<Exit> verify_command(const Context& context, const VerifyOptions& options);
 

@@ -1,10 +1,10 @@
 // ignis inspect: what a model holds and what the compiler makes of it, without running it.
 #include "ignis/codegen/codegen.h"
+#include "ignis/ir/text.h"
 #include "ignis/runtime/device.h"
 #include "ignis/schedule/schedule.h"
 
 #include "tools/ignis/commands.h"
-#include "tools/ignis/listing.h"
 #include "tools/ignis/terminal.h"
 
 #include <cstdio>
@@ -205,7 +205,7 @@ Json show_memory_plan(const schedule::Schedule& schedule, bool prints) {
 /// One stage's text of one kernel.
 Result<std::string> emit_kernel(const schedule::Kernel& kernel, const codegen::Config& config,
                                 const std::string& stage) {
-  if (stage == "kernels") return list_nodes({kernel.sink});
+  if (stage == "kernels") return ir::print_text(kernel.sink);
   IGNIS_TRY_ASSIGN(const codegen::Lowered lowered,
                    codegen::lower(kernel.sink, config, stage == "passes"));
   if (stage == "passes") {
@@ -229,7 +229,7 @@ Result<Json> emit(const InspectOptions& options, const onnx::Model& model,
   if (options.emit == "graph") {
     std::vector<ir::Node> roots;
     for (const tensor::Tensor& output : model.outputs) roots.push_back(output.node());
-    const std::string text = list_nodes(roots);
+    const std::string text = ir::print_text(roots);
     if (prints) std::fputs(text.c_str(), stdout);
     json.push_back({{"text", text}});
     return json;

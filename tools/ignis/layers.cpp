@@ -4,6 +4,7 @@
 
 #include "tools/ignis/terminal.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
 
@@ -33,12 +34,49 @@ std::vector<std::vector<const onnx::Layer*>> group_layers(const onnx::Model& mod
   return groups;
 }
 
+Result<LayerComparison> compare_value(const HostTensor& got, const HostTensor& want,
+                                      const std::string& name, const Tolerances& tolerances) {
+  if (got.dtype != want.dtype || got.shape != want.shape) {
+    return Error(ErrorCode::Internal, "Value '" + name + "' is " +
+                                          std::string(to_string(got.dtype)) + " " +
+                                          to_string(got.shape) + " in the program and " +
+                                          std::string(to_string(want.dtype)) + " " +
+                                          to_string(want.shape) + " in the reference.");
+  }
+  LayerComparison result;
+  result.dtype = got.dtype;
+  result.shape = got.shape;
+  result.comparison = compare(got, want, tolerances.of(name, got.dtype), tolerances.stat);
+  result.flags = inspect_values(got).to_string();
+  result.reference_flags = inspect_values(want).to_string();
+  return result;
+}
+
+Status compare_kernels(Session& session, const std::vector<HostTensor>& inputs,
+                       const Tolerances& tolerances, Progress& progress, LayerReport& report) {
+  IGNIS_TRY(session.compare_kernels(inputs, [&](const KernelComparison& kernel) -> Status {
+    progress.show("kernel " + kernel.kernel);
+    IGNIS_TRY_ASSIGN(LayerComparison result,
+                     compare_value(kernel.got, kernel.want, kernel.layer, tolerances));
+    result.layer = kernel.layer;
+    result.op = kernel.kernel;
+    result.call = kernel.call;
+    report.kernels.push_back(std::move(result));
+    return Status::ok();
+  }));
+  std::stable_sort(
+      report.kernels.begin(), report.kernels.end(),
+      [](const LayerComparison& a, const LayerComparison& b) { return a.call < b.call; });
+  return Status::ok();
+}
+
 /// One group: a program with these layers as outputs, then the reference's values one by one.
 Status compare_group(const BoundModel& bound, const std::vector<const onnx::Layer*>& group,
                      const std::vector<HostTensor>& inputs, const Tolerances& tolerances,
                      Progress& progress, LayerReport& report) {
   SessionOptions options = bound.session;
   options.progress = progress.callback();
+  options.seeded_fault = -1;
   for (const onnx::Layer* layer : group) options.taps.push_back(layer->output);
   IGNIS_TRY_ASSIGN(Session session, load_session(bound, options));
   IGNIS_TRY_ASSIGN(std::vector<HostTensor> values, session.run(inputs));
@@ -48,29 +86,67 @@ Status compare_group(const BoundModel& bound, const std::vector<const onnx::Laye
   std::vector<ir::Node> roots;
   for (const onnx::Layer* layer : group) roots.push_back(layer->value);
   size_t done = 0;
-  return interp::evaluate_each(roots, inputs, [&](size_t i, HostTensor want) -> Status {
+  return interp::evaluate_each(roots, inputs, [&](size_t i, const HostTensor& want) -> Status {
     progress.show("reference " + std::to_string(++done) + "/" + std::to_string(group.size()) + " " +
                   group[i]->name);
     HostTensor& got = values[first_tap + i];
-    LayerComparison& result = report.layers[first_result + i];
-    result.layer = group[i]->name;
+    IGNIS_TRY_ASSIGN(LayerComparison result,
+                     compare_value(got, want, group[i]->output, tolerances));
+    result.layer = group[i]->name.empty() ? group[i]->output : group[i]->name;
     result.op = group[i]->op;
     result.output = group[i]->output;
-    result.port = session.outputs()[first_tap + i];
-    if (got.dtype != want.dtype || got.shape != want.shape) {
-      return Error(ErrorCode::Internal, "Layer '" + result.output + "' is " +
-                                            std::string(to_string(got.dtype)) + " " +
-                                            to_string(got.shape) + " in the program and " +
-                                            std::string(to_string(want.dtype)) + " " +
-                                            to_string(want.shape) + " in the reference.");
-    }
-    result.tolerance = tolerances.of(result.output, want.dtype);
-    result.comparison = compare(got, want, result.tolerance, tolerances.stat);
-    result.flags = inspect_values(got).to_string();
-    result.reference_flags = inspect_values(want).to_string();
+    report.layers[first_result + i] = std::move(result);
     got = HostTensor{};  // its memory is not needed any more
     return Status::ok();
   });
+}
+
+int first_beyond(const std::vector<LayerComparison>& values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!values[i].comparison.passed) return static_cast<int>(i);
+  return -1;
+}
+
+void print_table(const std::vector<LayerComparison>& values, const std::string& name,
+                 const std::string& op) {
+  Table table({name, op, "dtype", "shape", "max abs", "max rel", "beyond", "worst at", "got",
+               "want", "flags", "verdict"});
+  for (const LayerComparison& each : values) {
+    const Comparison& c = each.comparison;
+    table.add({each.layer.substr(0, 60), each.op, std::string(to_string(each.dtype)),
+               to_string(each.shape), format_number(c.max_abs, 3), format_number(c.max_rel, 3),
+               std::to_string(c.beyond), c.worst >= 0 ? index_text(c.worst, each.shape) : "",
+               format_number(c.worst_got, 7), format_number(c.worst_want, 7),
+               styled(each.flags, Style::Warning),
+               c.passed ? styled("passed", Style::Good) : styled("DIFFERENT", Style::Bad)});
+  }
+  std::printf("\n%s", table.to_string().c_str());
+}
+
+Json values_json(const std::vector<LayerComparison>& values) {
+  Json json = Json::array();
+  for (const LayerComparison& each : values) {
+    const Comparison& c = each.comparison;
+    Json value{{"layer", each.layer}, {each.call < 0 ? "op" : "kernel", each.op}};
+    if (each.call >= 0) value["call"] = each.call;
+    else value["output"] = each.output;
+    value.update({{"dtype", std::string(to_string(each.dtype))},
+                  {"shape", each.shape},
+                  {"max_abs", c.max_abs},
+                  {"max_rel", c.max_rel},
+                  {"max_ulp", c.max_ulp},
+                  {"mean_abs", c.mean_abs},
+                  {"beyond", c.beyond},
+                  {"count", c.count},
+                  {"worst_index", c.worst},
+                  {"worst_got", c.worst_got},
+                  {"worst_want", c.worst_want},
+                  {"flags", each.flags},
+                  {"reference_flags", each.reference_flags},
+                  {"passed", c.passed}});
+    json.push_back(std::move(value));
+  }
+  return json;
 }
 
 }  // namespace
@@ -83,69 +159,54 @@ Tolerance Tolerances::of(const std::string& name, DType dtype) const {
   return t;
 }
 
-Result<LayerReport> compare_layers(const BoundModel& model, const std::vector<HostTensor>& inputs,
+Result<LayerReport> compare_layers(const BoundModel& model, Session& session,
+                                   const std::vector<HostTensor>& inputs,
                                    const Tolerances& tolerances, const Context& context) {
   Progress progress(context.shows_progress());
-  IGNIS_TRY_ASSIGN(const onnx::Model imported, import_bound(model, context));
   LayerReport report;
+  IGNIS_TRY(compare_kernels(session, inputs, tolerances, progress, report));
+  IGNIS_TRY_ASSIGN(const onnx::Model imported, import_bound(model, context));
   for (const auto& group : group_layers(imported))
     IGNIS_TRY(compare_group(model, group, inputs, tolerances, progress, report));
-  for (size_t i = 0; i < report.layers.size() && report.first_beyond < 0; ++i) {
-    if (!report.layers[i].comparison.passed) report.first_beyond = static_cast<int>(i);
-  }
+  report.first_kernel_beyond = first_beyond(report.kernels);
+  report.first_layer_beyond = first_beyond(report.layers);
   return report;
 }
 
 void print_layers(const LayerReport& report) {
-  Table table({"layer", "op", "dtype", "shape", "max abs", "max rel", "beyond", "worst at", "got",
-               "want", "flags", "verdict"});
-  for (const LayerComparison& each : report.layers) {
-    const Comparison& c = each.comparison;
-    table.add({each.layer.empty() ? each.output : each.layer, each.op,
-               std::string(to_string(each.port.dtype)), to_string(each.port.shape),
-               format_number(c.max_abs, 3), format_number(c.max_rel, 3), std::to_string(c.beyond),
-               c.worst >= 0 ? index_text(c.worst, each.port.shape) : "",
-               format_number(c.worst_got, 7), format_number(c.worst_want, 7),
-               styled(each.flags, Style::Warning),
-               c.passed ? styled("passed", Style::Good) : styled("DIFFERENT", Style::Bad)});
+  if (!report.kernels.empty()) print_table(report.kernels, "layers of the kernel", "kernel");
+  print_table(report.layers, "layer", "op");
+  if (report.passed()) {
+    std::printf("all %zu kernels and %zu layers are within tolerance\n", report.kernels.size(),
+                report.layers.size());
   }
-  std::printf("\n%s", table.to_string().c_str());
-  if (report.first_beyond < 0) {
-    std::printf("all %zu layers are within tolerance\n", report.layers.size());
-    return;
+  if (report.first_kernel_beyond >= 0) {
+    const LayerComparison& first = report.kernels[static_cast<size_t>(report.first_kernel_beyond)];
+    std::printf("%s '%s', which computes %s\n",
+                styled("first kernel beyond tolerance:", Style::Bad).c_str(), first.op.c_str(),
+                first.layer.c_str());
   }
-  const LayerComparison& first = report.layers[static_cast<size_t>(report.first_beyond)];
-  std::printf("%s '%s' (%s), output '%s'\n",
-              styled("first layer beyond tolerance:", Style::Bad).c_str(), first.layer.c_str(),
-              first.op.c_str(), first.output.c_str());
+  if (report.first_layer_beyond >= 0) {
+    const LayerComparison& first = report.layers[static_cast<size_t>(report.first_layer_beyond)];
+    std::printf("%s '%s' (%s), output '%s'\n",
+                styled("first layer beyond tolerance:", Style::Bad).c_str(), first.layer.c_str(),
+                first.op.c_str(), first.output.c_str());
+  }
 }
 
 Json to_json(const LayerReport& report) {
-  Json layers = Json::array();
-  for (const LayerComparison& each : report.layers) {
-    const Comparison& c = each.comparison;
-    layers.push_back({{"layer", each.layer},
-                      {"op", each.op},
-                      {"output", each.output},
-                      {"dtype", std::string(to_string(each.port.dtype))},
-                      {"shape", each.port.shape},
-                      {"max_abs", c.max_abs},
-                      {"max_rel", c.max_rel},
-                      {"max_ulp", c.max_ulp},
-                      {"mean_abs", c.mean_abs},
-                      {"beyond", c.beyond},
-                      {"count", c.count},
-                      {"worst_index", c.worst},
-                      {"worst_got", c.worst_got},
-                      {"worst_want", c.worst_want},
-                      {"flags", each.flags},
-                      {"reference_flags", each.reference_flags},
-                      {"passed", c.passed}});
+  Json json{{"kernels", values_json(report.kernels)},
+            {"layers", values_json(report.layers)},
+            {"first_kernel_beyond", nullptr},
+            {"first_layer_beyond", nullptr}};
+  if (report.first_kernel_beyond >= 0) {
+    const LayerComparison& first = report.kernels[static_cast<size_t>(report.first_kernel_beyond)];
+    json["first_kernel_beyond"] = {{"kernel", first.op}, {"layer", first.layer}};
   }
-  Json json{{"layers", std::move(layers)}, {"first_beyond", nullptr}};
-  if (report.first_beyond >= 0) {
-    const LayerComparison& first = report.layers[static_cast<size_t>(report.first_beyond)];
-    json["first_beyond"] = {{"layer", first.layer}, {"op", first.op}, {"output", first.output}};
+  if (report.first_layer_beyond >= 0) {
+    const LayerComparison& first = report.layers[static_cast<size_t>(report.first_layer_beyond)];
+    json["first_layer_beyond"] = {
+        {"layer", first.layer}, {"op", first.op}, {"output", first.output}};
   }
   return json;
 }

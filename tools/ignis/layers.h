@@ -12,25 +12,32 @@ struct Tolerances {
   Tolerance of(const std::string& name, DType dtype) const;
 };
 
-/// One layer's value in the tapped program beside the reference's.
+/// One value of the compiled model beside the reference's: a layer's, or what a kernel of the program wrote.
 struct LayerComparison {
-  std::string layer, op, output;
-  PortInfo port;
+  std::string layer;   ///< the model's name; several for a kernel
+  std::string op;      ///< "Conv", or the kernel's name
+  std::string output;  ///< of the layer; empty for a kernel
+  int call = -1;       ///< of a kernel: its position in the program
+  DType dtype = DType::Float32;
+  Shape shape;
   Comparison comparison;
-  Tolerance tolerance;
   std::string flags;  ///< of the compiled value
   std::string reference_flags;
 };
 
 struct LayerReport {
-  std::vector<LayerComparison> layers;  ///< in the model's order
-  int first_beyond = -1;                ///< index of the first layer beyond its tolerance
+  std::vector<LayerComparison> kernels;  ///< in the order of the program
+  std::vector<LayerComparison> layers;   ///< in the model's order
+  int first_kernel_beyond = -1, first_layer_beyond = -1;
+  bool passed() const { return first_kernel_beyond < 0 && first_layer_beyond < 0; }
 };
 
-/// Compares every layer's value. The program is not changed: the layers' values come from programs compiled beside it
-/// (as many as memory asks for), and the reference's are made and dropped one by one.
-/// Errors: as load_session.
-Result<LayerReport> compare_layers(const BoundModel& model, const std::vector<HostTensor>& inputs,
+/// Compares the program from the inside. First what each kernel of the program itself wrote. Then every layer of the
+/// model, also those that vanish inside a kernel: their values come from programs compiled beside it (as many as memory
+/// asks for), which leave the program as it is. The reference's values are made and dropped one by one.
+/// Errors: as load_session and Session::run.
+Result<LayerReport> compare_layers(const BoundModel& model, Session& session,
+                                   const std::vector<HostTensor>& inputs,
                                    const Tolerances& tolerances, const Context& context);
 
 void print_layers(const LayerReport& report);

@@ -237,6 +237,10 @@ void add_commands(CLI::App& app, Command& chosen) {
                   "Run so many times more; every answer has to be the same bits")
       ->check(CLI::Range(0, 1000000000));
 
+  sub->add_option("--fault", verify->fault,
+                  "To test the comparison itself: program N of the model stores wrong values")
+      ->check(CLI::Range(0, 1000000));
+
   std::shared_ptr<DevicesOptions> devices;
   sub = add_command(app, "devices", "List the devices of this machine", "ignis devices --check",
                     devices_command, devices, chosen);

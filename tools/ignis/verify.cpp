@@ -204,10 +204,11 @@ Status verify_case(const Context& context, const VerifyOptions& options, const B
     passed &= different == 0;
   }
   if (options.compares_layers) {
-    IGNIS_TRY_ASSIGN(const LayerReport layers, compare_layers(model, inputs, tolerances, context));
+    IGNIS_TRY_ASSIGN(const LayerReport layers,
+                     compare_layers(model, session, inputs, tolerances, context));
     if (context.prints_text()) print_layers(layers);
     report["layers"] = to_json(layers);
-    passed &= layers.first_beyond < 0;
+    passed &= layers.passed();
   }
   return Status::ok();
 }
@@ -264,6 +265,7 @@ Result<Exit> verify_command(const Context& context, const VerifyOptions& given) 
                      bind_case(model_options, std::move(test_case.specs), context));
     Progress progress(context.shows_progress());
     model.session.progress = progress.callback();
+    model.session.seeded_fault = options.fault;
     IGNIS_TRY_ASSIGN(Session session, load_session(model, model.session));
     progress.clear();
     model.session.progress = {};
