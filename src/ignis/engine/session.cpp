@@ -243,6 +243,7 @@ Result<Session> Session::load(const std::string& path, const SessionOptions& opt
   state->options = options;
   runtime::DeviceOptions device_options;
   device_options.threads = options.threads;
+  device_options.spin = options.spin;
   IGNIS_TRY_ASSIGN(state->device, runtime::open_device(options.device, device_options));
   IGNIS_TRY(state->import(path));
   IGNIS_TRY(state->compile());

@@ -28,6 +28,8 @@ struct PassTime {
 struct SessionOptions {
   std::string device = "cpu";  ///< SPEC of product.md: "cpu", "cpu:llvm:avx2", "cpu:interp"
   int threads = 0;             ///< 0: what the affinity mask and the cgroup quota allow
+  std::chrono::nanoseconds spin =
+      std::chrono::microseconds(50);  ///< before a waiting thread sleeps; 0: at once
   std::map<std::string, int64_t> dims;
   std::map<std::string, Shape> shapes;
   std::map<std::string, HostTensor> constants;  ///< inputs fixed at load (shape-carrying inputs)

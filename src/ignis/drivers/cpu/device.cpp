@@ -37,14 +37,16 @@ class CpuProgram final : public runtime::Program {
   Entry entry_;
 };
 
-// Pools are shared: two sessions do not start twice the threads. A lost pool is replaced.
+// Pools are shared: two sessions do not start twice the threads. A lost pool is replaced, and so is one that a fork
+// left without threads.
 Result<std::shared_ptr<Pool>> shared_pool(const runtime::DeviceOptions& options) {
   static std::mutex& mutex = *new std::mutex;
   static auto& pools = *new std::map<std::pair<int, std::chrono::nanoseconds>, std::weak_ptr<Pool>>;
   PoolOptions wanted = {options.threads == 0 ? usable_cpus() : options.threads, options.spin};
   const std::lock_guard lock(mutex);
   std::weak_ptr<Pool>& known = pools[{wanted.threads, wanted.spin}];
-  if (std::shared_ptr<Pool> pool = known.lock(); pool != nullptr && !pool->is_lost()) return pool;
+  std::shared_ptr<Pool> running = known.lock();
+  if (running != nullptr && !running->is_lost() && running->is_of_this_process()) return running;
   IGNIS_TRY_ASSIGN(std::shared_ptr<Pool> pool, Pool::create(wanted));
   known = pool;
   return pool;

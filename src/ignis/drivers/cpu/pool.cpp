@@ -85,6 +85,7 @@ struct PoolCore {
   std::atomic<bool> is_lost{false};
   std::atomic<bool> is_stopping{false};
   std::vector<pthread_t> threads;  // touched by create() and the pool's destructor only
+  const pid_t process = getpid();  // the workers are this process's; a fork's child has none
 
   void work(Slot& slot);
   bool wait_until_idle(Slot& slot, Deadline deadline);
@@ -208,6 +209,7 @@ Result<std::shared_ptr<Pool>> Pool::create(const PoolOptions& options) {
 }
 
 Pool::~Pool() {
+  if (!is_of_this_process()) return;
   core_->stop();
   const bool is_lost = core_->is_lost.load();
   for (const pthread_t thread : core_->threads) {
@@ -218,6 +220,7 @@ Pool::~Pool() {
 
 int Pool::threads() const { return static_cast<int>(core_->slots.size()) + 1; }
 bool Pool::is_lost() const { return core_->is_lost.load(); }
+bool Pool::is_of_this_process() const { return core_->process == getpid(); }
 
 Result<Pool::Lease> Pool::begin() {
   if (is_inside_part) {
@@ -228,7 +231,8 @@ Result<Pool::Lease> Pool::begin() {
     return Error(ErrorCode::DeviceLost, "The CPU's threads are lost: a program did not come back.",
                  "PoolLost");
   }
-  const bool is_free = !core_->slots.empty() && !core_->is_held.exchange(true);
+  const bool has_workers = !core_->slots.empty() && is_of_this_process();
+  const bool is_free = has_workers && !core_->is_held.exchange(true);
   return Lease(core_, is_free ? threads() : 1);
 }
 

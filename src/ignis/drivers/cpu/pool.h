@@ -41,6 +41,8 @@ class Pool {
 
   int threads() const;
   bool is_lost() const;
+  /// False in the child of a fork: the workers stayed behind, and the calling thread does all parts.
+  bool is_of_this_process() const;
 
   /// The right to run tasks on the pool, held by one thread at a time.
   class Lease {

@@ -3,6 +3,8 @@
 #include "ignis/drivers/cpu/denormals.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <limits>
@@ -126,6 +128,25 @@ TEST(Pool, CallersOnManyThreads) {
     });
   }
   for (std::thread& caller : callers) caller.join();
+}
+
+TEST(Pool, AForkedChildRunsAllPartsItself) {
+  const auto pool = make_pool(2);
+  EXPECT_TRUE(pool->is_of_this_process());
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Counts counts(2);
+    auto lease = pool->begin();
+    const bool is_right = !pool->is_of_this_process() && lease.has_value() &&
+                          lease->run(count_part, &counts, 2, in(seconds(60))).has_value() &&
+                          counts.times[0] == 1 && counts.times[1] == 1;
+    _exit(is_right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 struct Nested {
