@@ -131,6 +131,27 @@ TEST(Evaluate, AgreesWithTheReferenceOnEveryDevice) {
   }
 }
 
+TEST(Evaluate, OutputsMayBeInputsConstantsAndEachOther) {
+  const auto graph = std::make_shared<ir::Graph>();
+  const Tensor x = Tensor::input(graph, 0, "x", DType::Float32, {2});
+  const Tensor unused = Tensor::input(graph, 1, "unused", DType::Int64, {0, 3});
+  const Tensor c = Tensor::constant(graph, HostTensor::from<float>(DType::Float32, {2}, {3, 4}));
+  const Tensor y = tensor::add(x, c);
+  const Tensor outputs[] = {x,     c, y, y, tensor::reshape(y, {2, 1}), Tensor::ones(graph, {2}),
+                            unused};
+  const Tensor inputs[] = {x, unused};
+  const HostTensor values[] = {HostTensor::from<float>(DType::Float32, {2}, {1, 2}),
+                               HostTensor::zeros(DType::Int64, {0, 3})};
+  const auto results = evaluate(outputs, inputs, values);
+  ASSERT_TRUE(results) << results.error().to_string();
+  const float expected[][2] = {{1, 2}, {3, 4}, {4, 6}, {4, 6}, {4, 6}, {1, 1}};
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(results->at(i).data<float>()[0], expected[i][0]) << i;
+    EXPECT_EQ(results->at(i).data<float>()[1], expected[i][1]) << i;
+  }
+  EXPECT_EQ(results->at(6).shape, (Shape{0, 3}));
+}
+
 TEST(Evaluate, RefusesWrongInputs) {
   const auto graph = std::make_shared<ir::Graph>();
   const Tensor x = Tensor::input(graph, 0, "x", DType::Float32, {2, 2});
