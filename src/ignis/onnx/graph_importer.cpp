@@ -1,5 +1,7 @@
 #include "ignis/onnx/graph_importer.h"
 
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 namespace ignis::onnx {
@@ -140,6 +142,11 @@ Status GraphImporter::run_node(const NodeProto& node, Scope& scope, const Enviro
     return bind_outputs(node, std::move(outputs), scope, env);
   } catch (const tensor::GraphError& e) {
     return e.error();
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::OutOfMemory, "There is not enough memory for the node's constants.");
+  } catch (const std::length_error&) {
+    return Error(ErrorCode::InvalidArgument, "The node asks for a list beyond any memory.",
+                 "LimitExceeded");
   }
 }
 

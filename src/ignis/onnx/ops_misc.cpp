@@ -257,11 +257,12 @@ OpOutputs tf_idf_vectorizer(const OpContext& ctx) {
   }
   if (weights.empty()) weights.assign(targets.size(), 1.0f);
   if (weights.size() != targets.size()) return ctx.error("weights needs one value an n-gram.");
-  const int64_t width = *std::max_element(targets.begin(), targets.end()) + 1;
+  const int64_t last = *std::max_element(targets.begin(), targets.end());
   if (*std::min_element(targets.begin(), targets.end()) < 0 ||
-      width > ctx.limits().max_fold_elements) {
-    return ctx.error("ngram_indexes reach " + std::to_string(width) + ".");
+      last >= ctx.limits().max_fold_elements) {
+    return ctx.error("ngram_indexes reach " + std::to_string(last) + ".");
   }
+  const int64_t width = last + 1;
   const Tensor x = t::cast(stated.rank() == 1 ? t::unsqueeze(stated, {0}) : stated, DType::Int64);
   const int64_t rows = x.dim(0), length = x.dim(1);
   std::vector<Tensor> counts;  // [rows, n-grams] of each length

@@ -334,14 +334,23 @@ OpOutputs eye_like(const OpContext& ctx) {
   return one(tensor::cast(tensor::equal(rows, columns), ctx.attr_dtype("dtype", x.dtype())));
 }
 
+/// The block size squared must have room in an int64.
+int64_t block_size(const OpContext& ctx) {
+  const int64_t block = ctx.attr_int("blocksize");
+  if (block < 1 || block > (int64_t{1} << 20)) {
+    tensor::fail("Attribute 'blocksize' is " + std::to_string(block) + ".");
+  }
+  return block;
+}
+
 OpOutputs depth_to_space(const OpContext& ctx) {
   const std::string mode = ctx.attr_string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") return ctx.error("DepthToSpace has mode '" + mode + "'.");
-  return one(tensor::depth_to_space(ctx.input(0), ctx.attr_int("blocksize"), mode == "CRD"));
+  return one(tensor::depth_to_space(ctx.input(0), block_size(ctx), mode == "CRD"));
 }
 
 OpOutputs space_to_depth(const OpContext& ctx) {
-  return one(tensor::space_to_depth(ctx.input(0), ctx.attr_int("blocksize")));
+  return one(tensor::space_to_depth(ctx.input(0), block_size(ctx)));
 }
 
 // clang-format off

@@ -325,6 +325,15 @@ TEST(Ops, HugeResultsAreRefusedBeforeTheyAreMade) {
   }
 }
 
+TEST(Ops, ABlockSizeWhoseSquareOverflowsIsRefused) {
+  for (const int64_t block : {int64_t{0}, int64_t{-1}, int64_t{1} << 32, INT64_MIN}) {
+    EXPECT_FALSE(compute({.node = OnnxNode("DepthToSpace", {"a"}, {"y"}).attr("blocksize", block),
+                          .inputs = {HostTensor::zeros(DType::Float32, {1, 4, 2, 2})}}));
+    EXPECT_FALSE(compute({.node = OnnxNode("SpaceToDepth", {"a"}, {"y"}).attr("blocksize", block),
+                          .inputs = {HostTensor::zeros(DType::Float32, {1, 4, 2, 2})}}));
+  }
+}
+
 TEST(Ops, PoolIndicesAndUnpool) {
   const HostTensor x = floats({1, 1, 2, 4}, {1, 5, 2, 0, 3, 4, 8, 7});
   const auto pooled = compute({.node = OnnxNode("MaxPool", {"a"}, {"y", "i"})
