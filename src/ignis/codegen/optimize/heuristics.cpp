@@ -50,6 +50,16 @@ class Chooser {
     return list;
   }
 
+  /// Every reduced operand moves with the vector: depthwise windows, pools.
+  bool all_in_lanes() const {
+    for (const ReduceSite* r : tile_reduces()) {
+      for (const Node& load : r->loads) {
+        if (address(load).coefficient(plan_.vector_axis) == 0) return false;
+      }
+    }
+    return true;
+  }
+
   void choose_vector_axis();
   void split_reduces();
   bool choose_transpose();
@@ -165,14 +175,17 @@ void Chooser::choose_tile() {
     plan_.vectors = static_cast<int>(std::min<int64_t>(vectors, k_.reduces().empty() ? 4 : 2));
     return;
   }
-  // Registers left for accumulators once the operands of one step have theirs.
-  const int64_t budget = target_.vector_registers >= 32 ? 24 : 12;
+  // Registers left for accumulators once the operands of one step have theirs. Where every operand moves with the
+  // vector (depthwise windows), the inputs that neighbouring copies share take as many again.
+  const bool wide_file = target_.vector_registers >= 32;
+  const bool in_lanes = all_in_lanes();
+  const int64_t budget = in_lanes ? target_.vector_registers / 2 : wide_file ? 24 : 12;
   // A packed operand fixes how many vectors lie side by side.
   int64_t panel = 0;
   for (const ReduceSite* r : reduces) {
     for (const Node& load : r->loads) panel = std::max(panel, address(load).divisor(v));
   }
-  int64_t width = std::min<int64_t>(vectors, 2);
+  int64_t width = std::min<int64_t>(vectors, in_lanes && !wide_file ? 1 : 2);
   if (panel > 0 && panel % lanes_ == 0) width = std::min<int64_t>(vectors, panel / lanes_);
   // The second tile axis: one along which a vector operand repeats, the innermost of those with most reuse.
   int best = -1;
@@ -237,12 +250,8 @@ void Chooser::order_loops() {
   for (const int a : outputs()) {
     if (a != v && a != m) rest.push_back(a);
   }
-  bool all_in_lanes = true;  // every reduced operand moves with the vector: depthwise, pooling
-  for (const ReduceSite* r : tile_reduces()) {
-    for (const Node& load : r->loads) all_in_lanes &= address(load).coefficient(v) != 0;
-  }
   const int64_t wanted = target_.threads > 1 ? 4 * target_.threads : 1;
-  if (streams_weights_ && !all_in_lanes) {
+  if (streams_weights_ && !all_in_lanes()) {
     // Contraction: [batch…][chunk of rows][panel][row][tile]. One panel of weights stays in L1/L2 while the rows of a
     // chunk, which stay in L2, pass under it.
     int row = m;
