@@ -4,23 +4,40 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <string>
 
 namespace ignis::exec {
 namespace {
 
-// Waking and joining a thread costs a few microseconds; a part shorter than this is not worth it. The rates are
-// what one core does at least, so that a call is cut rather too early than too late.
-constexpr double kPartSeconds = 4e-6;
-constexpr double kFlopsPerSecond = 30e9;
-constexpr double kBytesPerSecond = 15e9;
+// Handing a part to a thread that is awake costs about a microsecond, waking one some tens. A part shorter than
+// kPartSeconds is not worth the first, a run shorter than kRunSeconds not the second. The rates are what one core
+// does on data that its second-level cache holds.
+constexpr double kPartSeconds = 2.5e-6;
+constexpr double kRunSeconds = 50e-6;
+constexpr double kFlopsPerSecond = 80e9;
+constexpr double kBytesPerSecond = 40e9;
+
+// Nothing when the plan does not say how much work the call is.
+std::optional<double> estimate_seconds(const Call& call) {
+  if (call.flops <= 0 && call.bytes <= 0) return std::nullopt;
+  return std::max(call.flops / kFlopsPerSecond, call.bytes / kBytesPerSecond);
+}
+
+bool is_short_run(const Plan& plan) {
+  double total = 0;
+  for (const Call& call : plan.calls) {
+    const std::optional<double> seconds = estimate_seconds(call);
+    if (!seconds) return false;
+    total += *seconds;
+  }
+  return total < kRunSeconds;
+}
 
 int64_t choose_parts(const Call& call, int threads) {
   int64_t parts = std::min<int64_t>(call.max_parts, threads);
-  if (call.flops > 0 || call.bytes > 0) {
-    const double seconds = std::max(call.flops / kFlopsPerSecond, call.bytes / kBytesPerSecond);
-    const double worthwhile = std::min(seconds / kPartSeconds, 1e6);
-    parts = std::min(parts, static_cast<int64_t>(worthwhile));
+  if (const std::optional<double> seconds = estimate_seconds(call)) {
+    parts = std::min(parts, static_cast<int64_t>(std::min(*seconds / kPartSeconds, 1e6)));
   }
   return std::max<int64_t>(parts, 1);
 }
@@ -94,12 +111,13 @@ void Executable::State::bind() {
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     port_of[static_cast<size_t>(plan.outputs[i].buffer)] = i;
   }
+  const int threads = is_short_run(plan) ? 1 : device->threads();
   size_t entries = 0;
   for (const Call& call : plan.calls) entries += call.buffers.size();
   table.reserve(entries);  // launches point into it
   for (const Call& call : plan.calls) {
     launches.push_back({programs[static_cast<size_t>(call.program)].get(),
-                        table.data() + table.size(), choose_parts(call, device->threads())});
+                        table.data() + table.size(), choose_parts(call, threads)});
     for (const int index : call.buffers) {
       const BufferPlan& buffer = plan.buffers[static_cast<size_t>(index)];
       const Patch patch = {table.size(), port_of[static_cast<size_t>(index)]};

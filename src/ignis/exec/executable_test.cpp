@@ -232,6 +232,21 @@ TEST(Executable, CutsOnlyCallsThatAreWorthIt) {
   EXPECT_EQ(executable->parts(3), 1);
 }
 
+TEST(Executable, AShortRunWakesNobody) {
+  Plan plan = make_plan();
+  for (Call& call : plan.calls) {
+    call.max_parts = 8;
+    call.flops = 800e3;  // 10 us at the assumed rate: two parts each, if the run were longer
+  }
+  const auto executable = Executable::create(plan, fake_device(2));
+  ASSERT_TRUE(executable);
+  EXPECT_EQ(executable->parts(0), 1);
+  plan.calls.insert(plan.calls.end(), 4, plan.calls[0]);
+  const auto longer = Executable::create(plan, fake_device(2));
+  ASSERT_TRUE(longer);
+  EXPECT_EQ(longer->parts(0), 2);
+}
+
 TEST(CheckPlan, RefusesWhatDoesNotFitTogether) {
   const auto expect = [](auto&& change, const char* part) {
     Plan plan = make_plan();
