@@ -1,9 +1,11 @@
 #include "ignis/engine/evaluate.h"
 
+#include "ignis/engine/compile_graph.h"
 #include "ignis/runtime/device.h"
 #include "ignis/tensor/tensor.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -127,6 +129,66 @@ TEST(Evaluate, AgreesWithTheReferenceOnEveryDevice) {
       const auto result = evaluate(output, inputs, values, options);
       ASSERT_TRUE(result) << result.error().to_string();
       expect_close(result->front(), reference->front());
+    }
+  }
+}
+
+// Memory whose first or last byte lies against a page that nobody may touch.
+class GuardedMemory {
+ public:
+  enum class Side { Begin, End };
+  GuardedMemory(size_t size_bytes, Side side) : size_bytes_(size_bytes) {
+    const size_t page = 4096, pages = (size_bytes + page - 1) / page;
+    total_bytes_ = (pages + 2) * page;
+    base_ = static_cast<std::byte*>(
+        mmap(nullptr, total_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT_NE(base_, MAP_FAILED);
+    EXPECT_EQ(mprotect(base_ + page, pages * page, PROT_READ | PROT_WRITE), 0);
+    begin_ = base_ + page + (side == Side::End ? pages * page - size_bytes : 0);
+  }
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
+  ~GuardedMemory() { munmap(base_, total_bytes_); }
+  std::span<std::byte> bytes() const { return {begin_, size_bytes_}; }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::byte* begin_ = nullptr;
+  size_t total_bytes_ = 0, size_bytes_ = 0;
+};
+
+// Vector tails and padding must not read or write beyond the caller's memory, on either side.
+TEST(Evaluate, StaysInsideTheCallersMemory) {
+  for (const Expression& e : expressions()) {
+    SCOPED_TRACE(e.name);
+    const auto graph = std::make_shared<ir::Graph>();
+    std::vector<Tensor> inputs;
+    std::vector<ir::Node> nodes;
+    for (const Shape& shape : e.inputs) {
+      const auto slot = static_cast<int64_t>(inputs.size());
+      inputs.push_back(
+          Tensor::input(graph, slot, "x" + std::to_string(slot), DType::Float32, shape));
+      nodes.push_back(inputs.back().node());
+    }
+    const ir::Node output = e.make(inputs).node();
+    const auto device = runtime::open_device("cpu");
+    ASSERT_TRUE(device);
+    auto compiled = engine::compile_graph(nodes, {output}, *device);
+    ASSERT_TRUE(compiled) << compiled.error().to_string();
+    for (const auto side : {GuardedMemory::Side::Begin, GuardedMemory::Side::End}) {
+      std::vector<std::unique_ptr<GuardedMemory>> memory;
+      std::vector<std::span<const std::byte>> from;
+      for (const Shape& shape : e.inputs) {
+        const auto size = static_cast<size_t>(element_count(shape)) * sizeof(float);
+        memory.push_back(std::make_unique<GuardedMemory>(size, side));
+        from.push_back(memory.back()->bytes());
+      }
+      const GuardedMemory to(static_cast<size_t>(element_count(output.shape())) * sizeof(float),
+                             side);
+      const std::span<std::byte> outputs[] = {to.bytes()};
+      const Status status = compiled->executable.run(
+          from, outputs, runtime::deadline_after(std::chrono::seconds(60)));
+      EXPECT_TRUE(status) << status.error().to_string();
     }
   }
 }
