@@ -4,7 +4,7 @@
 #include "ignis/onnx/wire.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -82,7 +82,8 @@ Result<HostTensor> read_tensor_file(const std::string& path) {
     if (proto.raw_data.size() != tensor.bytes.size()) {
       return Error(ErrorCode::InvalidArgument, "'" + path + "' has raw data of another size.");
     }
-    std::memcpy(tensor.bytes.data(), proto.raw_data.data(), tensor.bytes.size());
+    std::transform(proto.raw_data.begin(), proto.raw_data.end(), tensor.bytes.begin(),
+                   [](char c) { return static_cast<std::byte>(c); });
     return tensor;
   }
   IGNIS_TRY_ASSIGN(tensor.bytes,
