@@ -47,10 +47,14 @@ Expr decode(DType dtype, const Expr& code) {
   const int sign_bit = f.bits - 1;
   const Expr size = word & word.integer((int64_t{1} << sign_bit) - 1);
   const Expr sign = (word & word.integer(int64_t{1} << sign_bit)).shl(31 - sign_bit);
-  // Read with float32's bias, the value is too small by a power of two; multiplying is exact, and turns the codes that
-  // are subnormal here into normal numbers.
-  const Expr field = size.shl(23 - f.mantissa_bits).as_float();
-  Expr bits = (field * field.number(std::ldexp(1.0, 127 - f.bias))).bits();
+  // Normal codes: move the bias. Codes that are subnormal here are normal float32 numbers: as integers times the
+  // smallest step. Not by reading them with float32's bias and multiplying: that operand is a float32 subnormal, which
+  // the CPU driver's threads take for zero.
+  const Expr normal = size.shl(23 - f.mantissa_bits) + size.integer(int64_t{127 - f.bias} << 23);
+  const Expr scaled = size.cast(DType::Float32);
+  const Expr subnormal =
+      (scaled * scaled.number(std::ldexp(1.0, 1 - f.bias - f.mantissa_bits))).bits();
+  Expr bits = where(size < size.integer(int64_t{1} << f.mantissa_bits), subnormal, normal);
   switch (f.specials) {
     case Specials::Ieee: {
       const Expr is_special = size > size.integer(f.max_finite);  // Inf, or NaN whose payload stays
