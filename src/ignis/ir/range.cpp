@@ -184,7 +184,8 @@ Interval operator+(const Interval& a, const Interval& b) {
       a.has_high() && b.has_high() ? saturate(static_cast<Wide>(a.hi) + b.hi) : Interval::kNoHigh};
 }
 Interval operator-(const Interval& a) {
-  return {a.has_high() ? -a.hi : Interval::kNoLow, a.has_low() ? -a.lo : Interval::kNoHigh};
+  return {a.has_high() ? saturate(-static_cast<Wide>(a.hi)) : Interval::kNoLow,
+          a.has_low() ? -a.lo : Interval::kNoHigh};
 }
 Interval operator-(const Interval& a, const Interval& b) { return a + -b; }
 Interval operator*(const Interval& a, const Interval& b) {
