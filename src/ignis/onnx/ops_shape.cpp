@@ -239,7 +239,7 @@ OpOutputs pad(const OpContext& ctx) {
     const size_t axis = static_cast<size_t>(ctx.axis(axes[i], x.rank()));
     const int64_t lo = pads[i], hi = pads[axes.size() + i];
     constexpr int64_t kMost = int64_t{1} << 40;
-    if (std::abs(lo) > kMost || std::abs(hi) > kMost)
+    if (lo < -kMost || lo > kMost || hi < -kMost || hi > kMost)
       return ctx.error("The pads are " + to_string(pads) + ".");
     amounts[axis] = {lo, hi};
     result[axis] = x.shape()[axis] + lo + hi;
@@ -324,7 +324,7 @@ OpOutputs eye_like(const OpContext& ctx) {
   const Tensor& x = ctx.input(0);
   if (x.rank() != 2) return ctx.error("EyeLike takes a matrix, not " + x.describe() + ".");
   const int64_t k = ctx.attr_int("k", 0);
-  if (std::abs(k) > ctx.limits().max_elements)
+  if (k < -ctx.limits().max_elements || k > ctx.limits().max_elements)
     return ctx.error("The diagonal is " + std::to_string(k) + ".");
   if (x.dim(0) + x.dim(1) > ctx.limits().max_fold_elements)
     return ctx.error("The matrix is too large.");
