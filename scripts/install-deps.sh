@@ -10,7 +10,7 @@ set -euo pipefail
 build=(g++ make cmake ninja-build ccache pkg-config llvm-19-dev libprotozero-dev nlohmann-json3-dev
   libcli11-dev libfmt-dev libxxhash-dev libsodium-dev zlib1g-dev libzstd-dev libpng-dev libjpeg-dev)
 demo=(python3 python3-pip python3-venv ca-certificates)
-test=(libgtest-dev libgmock-dev clang-19 llvm-19-tools libonnx-testdata)
+test=(libgtest-dev libgmock-dev clang-19 lld qemu-user llvm-19-tools libonnx-testdata)
 
 purpose=${1:?usage: install-deps.sh build|demo|test [packages…]}
 shift
