@@ -1,6 +1,5 @@
-#include <gtest/gtest.h>
-
 #include "tests/compiler/run_schedule.h"
+#include <gtest/gtest.h>
 
 namespace ignis {
 namespace {
@@ -25,7 +24,8 @@ Prepared prepare(std::vector<Tensor> inputs, std::vector<Tensor> outputs) {
   // Row-major only: kernel 0 is then the kernel that the test means.
   schedule::Options options;
   options.choose_layouts = false;
-  auto s = schedule::make_schedule(p.graph.input_nodes(), p.graph.output_nodes(), detect_host_target(), options);
+  auto s = schedule::make_schedule(p.graph.input_nodes(), p.graph.output_nodes(),
+                                   detect_host_target(), options);
   IGNIS_CHECK(s.has_value()) << s.error().to_string();
   p.schedule = *std::move(s);
   p.expected = p.graph.expected();
@@ -93,8 +93,8 @@ TEST(Actions, EachKeepsEveryElementOfAProduct) {
 
 TEST(Actions, SplitReduceCoversShortAndOddRows) {
   const Prepared p = row_sums();
-  for (const char* a : {"SPLIT_REDUCE(1,8,1)", "SPLIT_REDUCE(1,8,4)", "SPLIT_REDUCE(1,16,2)", "SPLIT_REDUCE(1,4,3)",
-                        "SPLIT_REDUCE(1,32,4)"}) {
+  for (const char* a : {"SPLIT_REDUCE(1,8,1)", "SPLIT_REDUCE(1,8,4)", "SPLIT_REDUCE(1,16,2)",
+                        "SPLIT_REDUCE(1,4,3)", "SPLIT_REDUCE(1,32,4)"}) {
     expect_same(p, {a});
   }
 }
@@ -102,7 +102,8 @@ TEST(Actions, SplitReduceCoversShortAndOddRows) {
 TEST(Actions, SegmentsCoverPaddingAndDropItsGates) {
   const auto g = std::make_shared<ir::Graph>();
   const Tensor x = Tensor::input(g, 0, "x", DType::Float32, {6, 20});
-  const Prepared p = prepare({x}, {exp(pad(x, {{2, 3}, {1, 7}}))});  // axes 0: 11 rows, 1: 28 columns
+  const Prepared p =
+      prepare({x}, {exp(pad(x, {{2, 3}, {1, 7}}))});  // axes 0: 11 rows, 1: 28 columns
   for (const char* cuts : {"SEGMENT(0,2,8)", "SEGMENT(0,1)", "SEGMENT(0,10)", "SEGMENT(0,3,4,5)"}) {
     expect_same(p, {cuts});
     expect_same(p, {"VECTOR(1,8,1)", cuts, "REORDER(0,1)", "THREAD(1)"});
@@ -173,7 +174,8 @@ TEST(Actions, AppliedListReplaysToTheSameProgram) {
   ASSERT_TRUE(second.has_value()) << second.error().to_string();
   EXPECT_EQ(second->actions, first->actions);
   ASSERT_EQ(second->program.list.size(), first->program.list.size());
-  EXPECT_EQ(ir::content_key(first->program.list.back()), ir::content_key(second->program.list.back()));
+  EXPECT_EQ(ir::content_key(first->program.list.back()),
+            ir::content_key(second->program.list.back()));
 }
 
 }  // namespace

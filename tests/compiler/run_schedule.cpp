@@ -1,10 +1,10 @@
 #include "tests/compiler/run_schedule.h"
 
+#include "ignis/drivers/cpu/loader.h"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
-
-#include "ignis/drivers/cpu/loader.h"
 
 namespace ignis::test {
 namespace {
@@ -83,7 +83,8 @@ Result<std::vector<HostTensor>> run_schedule(const schedule::Schedule& s,
     }
     for (const int id : s.kernels[k].buffers) {
       if (!storage[static_cast<size_t>(id)].guards_hold()) {
-        return Error(ErrorCode::Internal, "Kernel " + std::to_string(k) + " writes outside buffer " +
+        return Error(ErrorCode::Internal, "Kernel " + std::to_string(k) +
+                                              " writes outside buffer " +
                                               s.buffers[static_cast<size_t>(id)].name + ".");
       }
     }
@@ -136,7 +137,8 @@ double max_error(const HostTensor& a, const HostTensor& b) {
     if (std::isnan(x) && std::isnan(y)) continue;
     if (x == y) continue;
     const double error = std::fabs(x - y) / (1 + std::fabs(y));
-    if (!(error <= worst)) worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+    if (!(error <= worst))
+      worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
   }
   return worst;
 }

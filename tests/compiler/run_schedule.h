@@ -1,13 +1,13 @@
 #pragma once
 
-#include <random>
-#include <string>
-#include <vector>
-
 #include "ignis/codegen/codegen.h"
 #include "ignis/interp/interp.h"
 #include "ignis/schedule/schedule.h"
 #include "ignis/tensor/tensor.h"
+
+#include <random>
+#include <string>
+#include <vector>
 
 namespace ignis::test {
 

@@ -1,6 +1,5 @@
-#include <gtest/gtest.h>
-
 #include "tests/compiler/run_schedule.h"
+#include <gtest/gtest.h>
 
 namespace ignis {
 namespace {
@@ -66,7 +65,8 @@ TEST(KernelCount, SoftmaxIsOne) {
 TEST(KernelCount, LayerNormIsOne) {
   Model m;
   const Tensor x = m.input({6, 50});
-  EXPECT_EQ(run_time_kernels(m.check({layer_norm(x, -1, m.weight({50}), m.weight({50}), 1e-5)})), 1);
+  EXPECT_EQ(run_time_kernels(m.check({layer_norm(x, -1, m.weight({50}), m.weight({50}), 1e-5)})),
+            1);
 }
 
 TEST(KernelCount, ConvolutionTakesItsEpilogue) {
@@ -82,7 +82,8 @@ TEST(KernelCount, ConvolutionTakesItsEpilogue) {
 
 TEST(KernelCount, AttentionHasThreeProductsAndASoftmax) {
   Model m;
-  const Tensor q = m.input({2, 4, 12, 16}), k = m.input({2, 4, 12, 16}), v = m.input({2, 4, 12, 16});
+  const Tensor q = m.input({2, 4, 12, 16}), k = m.input({2, 4, 12, 16}),
+               v = m.input({2, 4, 12, 16});
   const Tensor scores = matmul(q, permute(k, {0, 1, 3, 2})) * 0.25;
   // scores, softmax, values, and k copied so that its rows are contiguous.
   EXPECT_LE(run_time_kernels(m.check({matmul(softmax(scores, -1), v)})), 4);
@@ -150,7 +151,8 @@ TEST(Schedule, StridedDilatedGroupedAndDepthwiseConvolutions) {
   for (const int64_t groups : {1, 2, 12}) {
     for (const int64_t stride : {1, 2, 3}) {
       for (const int64_t dilation : {1, 2}) {
-        SCOPED_TRACE(std::to_string(groups) + "/" + std::to_string(stride) + "/" + std::to_string(dilation));
+        SCOPED_TRACE(std::to_string(groups) + "/" + std::to_string(stride) + "/" +
+                     std::to_string(dilation));
         Model m;
         const Tensor x = m.input({2, 12, 9, 11});
         tensor::ConvOptions o;
@@ -188,8 +190,8 @@ TEST(Schedule, PoolsAndTheirPadding) {
 TEST(Schedule, TransposesOfEveryKind) {
   Model m;
   const Tensor x = m.input({3, 20, 37});
-  m.check({permute(x, {2, 1, 0}), permute(x, {0, 2, 1}), permute(x, {1, 0, 2}), permute(x, {2, 0, 1}),
-           permute(x, {1, 2, 0})});
+  m.check({permute(x, {2, 1, 0}), permute(x, {0, 2, 1}), permute(x, {1, 0, 2}),
+           permute(x, {2, 0, 1}), permute(x, {1, 2, 0})});
 }
 
 TEST(Schedule, EqualGraphsGiveEqualKernels) {

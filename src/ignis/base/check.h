@@ -29,10 +29,10 @@ struct CheckVoidify {
 }  // namespace ignis::detail
 
 /// Aborts with the condition, the place and the streamed text when `cond` is false; in every build.
-#define IGNIS_CHECK(cond)                  \
-  (cond) ? static_cast<void>(0)            \
-         : ::ignis::detail::CheckVoidify() & \
-               ::ignis::detail::CheckFailure(#cond, __FILE__, __LINE__)
+#define IGNIS_CHECK(cond)    \
+  (cond)                     \
+      ? static_cast<void>(0) \
+      : ::ignis::detail::CheckVoidify() & ::ignis::detail::CheckFailure(#cond, __FILE__, __LINE__)
 
 #ifdef NDEBUG
 #define IGNIS_DCHECK(cond) IGNIS_CHECK(true || (cond))

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "ignis/base/result.h"
+
 #include <cstdint>
 #include <string_view>
-
-#include "ignis/base/result.h"
 
 namespace ignis {
 
@@ -41,12 +41,26 @@ Result<DType> parse_dtype(std::string_view text);
 /// Bytes of one stored element; 0 for void and the weak types. Bool is one byte holding 0 or 1.
 constexpr int size_bytes(DType d) {
   switch (d) {
-    case DType::Void: case DType::WeakInt: case DType::WeakFloat: return 0;
-    case DType::Bool: case DType::Int8: case DType::UInt8: case DType::Fp8E4M3: case DType::Fp8E5M2:
-    case DType::Fp8E4M3Fnuz: case DType::Fp8E5M2Fnuz: return 1;
-    case DType::Int16: case DType::UInt16: case DType::Float16: case DType::BFloat16: return 2;
-    case DType::Int32: case DType::UInt32: case DType::Float32: return 4;
-    case DType::Int64: case DType::UInt64: case DType::Float64: return 8;
+    case DType::Void:
+    case DType::WeakInt:
+    case DType::WeakFloat: return 0;
+    case DType::Bool:
+    case DType::Int8:
+    case DType::UInt8:
+    case DType::Fp8E4M3:
+    case DType::Fp8E5M2:
+    case DType::Fp8E4M3Fnuz:
+    case DType::Fp8E5M2Fnuz: return 1;
+    case DType::Int16:
+    case DType::UInt16:
+    case DType::Float16:
+    case DType::BFloat16: return 2;
+    case DType::Int32:
+    case DType::UInt32:
+    case DType::Float32: return 4;
+    case DType::Int64:
+    case DType::UInt64:
+    case DType::Float64: return 8;
   }
   return 0;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "ignis/base/dtype.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "ignis/base/dtype.h"
 
 namespace ignis {
 
@@ -27,9 +27,13 @@ struct HostTensor {
 
   int64_t count() const { return element_count(shape); }
   template <typename T>
-  T* data() { return reinterpret_cast<T*>(bytes.data()); }
+  T* data() {
+    return reinterpret_cast<T*>(bytes.data());
+  }
   template <typename T>
-  const T* data() const { return reinterpret_cast<const T*>(bytes.data()); }
+  const T* data() const {
+    return reinterpret_cast<const T*>(bytes.data());
+  }
   /// Zero-filled tensor.
   static HostTensor zeros(DType dtype, Shape shape);
   template <typename T>

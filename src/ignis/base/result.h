@@ -1,5 +1,7 @@
 #pragma once
 
+#include "ignis/base/check.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -7,8 +9,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "ignis/base/check.h"
 
 namespace ignis {
 
@@ -56,21 +56,36 @@ class [[nodiscard]] Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by design
-  Result(Error error) : error_(std::move(error)) {}      // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}      // NOLINT: implicit by design
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT: implicit by design
 
   bool has_value() const { return value_.has_value(); }
   explicit operator bool() const { return has_value(); }
-  T& value() & { IGNIS_CHECK(has_value()) << error_->to_string(); return *value_; }
-  const T& value() const& { IGNIS_CHECK(has_value()) << error_->to_string(); return *value_; }
-  T&& value() && { IGNIS_CHECK(has_value()) << error_->to_string(); return std::move(*value_); }
+  T& value() & {
+    IGNIS_CHECK(has_value()) << error_->to_string();
+    return *value_;
+  }
+  const T& value() const& {
+    IGNIS_CHECK(has_value()) << error_->to_string();
+    return *value_;
+  }
+  T&& value() && {
+    IGNIS_CHECK(has_value()) << error_->to_string();
+    return std::move(*value_);
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  const Error& error() const& { IGNIS_CHECK(!has_value()); return *error_; }
-  Error&& error() && { IGNIS_CHECK(!has_value()); return std::move(*error_); }
+  const Error& error() const& {
+    IGNIS_CHECK(!has_value());
+    return *error_;
+  }
+  Error&& error() && {
+    IGNIS_CHECK(!has_value());
+    return std::move(*error_);
+  }
 
  private:
   std::optional<T> value_;
@@ -85,8 +100,14 @@ class [[nodiscard]] Status {
   static Status ok() { return Status(); }
   bool has_value() const { return !error_.has_value(); }
   explicit operator bool() const { return has_value(); }
-  const Error& error() const& { IGNIS_CHECK(!has_value()); return *error_; }
-  Error&& error() && { IGNIS_CHECK(!has_value()); return std::move(*error_); }
+  const Error& error() const& {
+    IGNIS_CHECK(!has_value());
+    return *error_;
+  }
+  Error&& error() && {
+    IGNIS_CHECK(!has_value());
+    return std::move(*error_);
+  }
 
  private:
   std::optional<Error> error_;
@@ -98,16 +119,16 @@ class [[nodiscard]] Status {
 #define IGNIS_CONCAT(a, b) IGNIS_CONCAT_INNER(a, b)
 
 /// Returns the error of a Status or Result expression from the enclosing function.
-#define IGNIS_TRY(expr)                                            \
-  do {                                                             \
-    auto ignis_status = (expr);                                    \
-    if (!ignis_status) return std::move(ignis_status).error();     \
+#define IGNIS_TRY(expr)                                        \
+  do {                                                         \
+    auto ignis_status = (expr);                                \
+    if (!ignis_status) return std::move(ignis_status).error(); \
   } while (false)
 
 /// Declares or assigns `lhs` from a Result, or returns its error.
 #define IGNIS_TRY_ASSIGN(lhs, expr) \
   IGNIS_TRY_ASSIGN_INNER(IGNIS_CONCAT(ignis_result_, __LINE__), lhs, expr)
-#define IGNIS_TRY_ASSIGN_INNER(tmp, lhs, expr)   \
-  auto tmp = (expr);                             \
-  if (!tmp) return std::move(tmp).error();       \
+#define IGNIS_TRY_ASSIGN_INNER(tmp, lhs, expr) \
+  auto tmp = (expr);                           \
+  if (!tmp) return std::move(tmp).error();     \
   lhs = *std::move(tmp)

@@ -15,7 +15,9 @@ uint64_t test_seed() {
   return seed;
 }
 
-bool lives_meet(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+bool lives_meet(const Lifetime& a, const Lifetime& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 bool spans_meet(const Lifetime& a, const Lifetime& b) {
   return a.offset < b.offset + b.size_bytes && b.offset < a.offset + a.size_bytes;
 }
@@ -41,7 +43,8 @@ TEST(MemoryPlan, BuffersThatLiveTogetherNeverShareBytes) {
       for (size_t j = 0; j < i; ++j) {
         if (!spans_meet(lives[i], lives[j])) continue;
         EXPECT_FALSE(lives_meet(lives[i], lives[j])) << i << " and " << j << " live at once";
-        EXPECT_EQ(lives[i].exclusive_class, lives[j].exclusive_class) << "a halo is shared with other bytes";
+        EXPECT_EQ(lives[i].exclusive_class, lives[j].exclusive_class)
+            << "a halo is shared with other bytes";
       }
     }
   }
