@@ -8,6 +8,7 @@
 #include "ignis/codegen/optimize/kernel.h"
 #include "ignis/codegen/optimize/loop_plan.h"
 #include "ignis/codegen/passes.h"
+#include "ignis/codegen/verify_passes.h"
 #include "ignis/ir/layout_index.h"
 #include "ignis/ir/simplify.h"
 #include "ignis/ir/verify.h"
@@ -149,13 +150,19 @@ Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_t
   Node sink = run("import", [&] { return g.import(kernel_sink); });
   Status kernel_is_sound = run("verify-kernel", [&] { return ir::verify_kernel(sink); });
   if (!kernel_is_sound) return std::move(kernel_is_sound).error();
-  const auto run_pass = [&](const KernelPass& pass) {
+  const auto run_pass = [&](const KernelPass& pass, [[maybe_unused]] bool has_addresses) -> Status {
     ir::SimplifyStats stats;
     sink = run(pass.name, [&] { return pass.run(g, sink, config, &stats); });
     run.last().rule_attempts = stats.attempts;
     run.last().rule_hits = stats.hits;
+#ifdef IGNIS_VERIFY_PASSES
+    Status sound = verify_between_passes(sink, has_addresses);
+    if (!sound)
+      return std::move(sound).error().with_context("pass '" + std::string(pass.name) + "'");
+#endif
+    return Status::ok();
   };
-  for (const KernelPass& pass : address_passes()) run_pass(pass);
+  for (const KernelPass& pass : address_passes()) IGNIS_TRY(run_pass(pass, true));
   auto analysed = run("find-axes", [&] { return Kernel::analyse(graph, sink); });
   if (!analysed) return std::move(analysed).error();
   Kernel kernel = *std::move(analysed);
@@ -167,7 +174,7 @@ Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_t
     }
   }
   sink = run("detach-addresses", [&] { return kernel.detach_addresses(); });
-  for (const KernelPass& pass : value_passes()) run_pass(pass);
+  for (const KernelPass& pass : value_passes()) IGNIS_TRY(run_pass(pass, false));
   Status legal = run("verify-values", [&] { return verify_values(sink); });
   if (!legal) return std::move(legal).error();
   IGNIS_TRY(kernel.set_sink(sink));
