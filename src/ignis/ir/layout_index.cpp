@@ -7,10 +7,9 @@
 namespace ignis::ir {
 
 Node flat_offset(Graph& g, std::span<const Node> index, const Layout& layout) {
-  const auto dtype_of = [](const Node& n) { return n.dtype(); };
   DType dtype = DType::WeakInt;
   for (const Node& n : index) {
-    if (dtype_of(n) != DType::WeakInt) dtype = DType::Int64;
+    if (n.dtype() != DType::WeakInt) dtype = DType::Int64;
   }
   Node offset = g.constant(dtype, 0);
   for (size_t i = 0; i < layout.digits.size(); ++i) {

@@ -275,10 +275,6 @@ std::unordered_set<Node> ranges_as_values(const Node& sink) {
   return found;
 }
 
-struct Access {
-  ir::Affine affine;
-};
-
 bool walks_as_one(const std::vector<ir::Affine>& offsets, const Node& outer, const Node& inner) {
   for (const ir::Affine& a : offsets) {
     if (a.coefficient(outer) != a.coefficient(inner) * inner.range_extent()) return false;
