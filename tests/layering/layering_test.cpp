@@ -40,7 +40,13 @@ const std::vector<Layer>& layers() {
       {"exec",     {"base", "runtime"}, {}},
       {"drivers",  {"base", "runtime"}, {}},
       {"engine",   {"base", "ir", "tensor", "onnx", "schedule", "codegen", "interp", "runtime", "exec"}, {"xxhash.h", "sodium.h"}},
-      {"pipeline", {"base", "runtime", "exec"}, {}},
+      {"pipeline/frames",    {"base"}, {}},
+      {"pipeline/messages",  {"base"}, {"capnp", "kj"}},
+      {"pipeline/transport", {"base", "pipeline/messages"}, {"zmq.h"}},
+      {"pipeline/driver_monitoring", {"base", "runtime", "exec", "pipeline/frames", "pipeline/messages"}, {}},
+      {"pipeline/driver_monitoring/build", {"base", "ir", "tensor", "onnx", "runtime", "exec", "engine", "pipeline/frames", "pipeline/messages", "pipeline/driver_monitoring"}, {"sodium.h"}},
+      {"pipeline/road", {"base", "runtime", "exec", "pipeline/frames", "pipeline/messages"}, {}},
+      {"pipeline/road/build", {"base", "ir", "tensor", "onnx", "runtime", "exec", "engine", "pipeline/frames", "pipeline/messages", "pipeline/road"}, {}},
   };
   // clang-format on
   return table;
