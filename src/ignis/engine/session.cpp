@@ -6,6 +6,7 @@
 #include "ignis/onnx/import.h"
 #include "ignis/runtime/device.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -73,7 +74,8 @@ std::function<engine::NodeName(const ir::Node&)> layer_names(const onnx::Model& 
 
 struct Session::State {
   SessionOptions options;
-  onnx::Model model;
+  onnx::Model model;  // empty when made from tensors
+  std::shared_ptr<ir::Graph> graph;
   std::vector<ir::Node> input_nodes, output_nodes;  // outputs: the model's, then the taps
   size_t model_output_count = 0;
   std::vector<PortInfo> inputs, outputs;
@@ -89,15 +91,76 @@ struct Session::State {
   std::vector<Bytes> output_bytes;
 
   bool is_reference() const { return device->target().renderer == "interp"; }
+  Status open();
   Status import(const std::string& path);
+  Status take_graph(const std::vector<NamedTensor>& given_inputs,
+                    const std::vector<NamedTensor>& given_outputs);
   Status compile();
   Result<exec::Executable> compile_outputs(std::span<const ir::Node> nodes, size_t first_port,
                                            bool is_main);
   Status check_inputs(const std::vector<HostTensor>& given) const;
-  Status run_bytes(std::span<double> seconds);
-  Status run_programs(std::span<double> seconds);
+  Status run_bytes(std::span<double> seconds, runtime::Deadline deadline);
+  Status run_programs(std::span<double> seconds, runtime::Deadline deadline);
+  Status profile(const void* const* given_inputs, void* const* given_outputs,
+                 std::vector<CallInfo>* calls, runtime::Deadline deadline);
   Status run_reference();
 };
+
+Status Session::State::open() {
+  runtime::DeviceOptions device_options;
+  device_options.threads = options.threads;
+  device_options.spin = options.spin;
+  IGNIS_TRY_ASSIGN(device, runtime::open_device(options.device, device_options));
+  return {};
+}
+
+Status Session::State::take_graph(const std::vector<NamedTensor>& given_inputs,
+                                  const std::vector<NamedTensor>& given_outputs) {
+  if (!options.dims.empty() || !options.shapes.empty() || !options.constants.empty() ||
+      !options.taps.empty()) {
+    return Error(ErrorCode::InvalidArgument,
+                 "A session of tensors takes no dims, shapes, constants or taps: write them into "
+                 "the tensors.",
+                 "WrongOption");
+  }
+  if (given_outputs.empty()) {
+    return Error(ErrorCode::InvalidArgument, "The session is given no output.", "WrongCount");
+  }
+  graph = given_outputs.front().value.graph();
+  for (size_t i = 0; i < given_inputs.size(); ++i) {
+    const ir::Node& node = given_inputs[i].value.node();
+    if (!node || !node.is(ir::Op::Param) ||
+        ir::decode_param(node).slot != static_cast<int64_t>(i)) {
+      return Error(ErrorCode::InvalidArgument,
+                   "'" + given_inputs[i].name + "' is not the graph's input of slot " +
+                       std::to_string(i) + ".",
+                   "NotAnInput");
+    }
+    input_nodes.push_back(node);
+    inputs.push_back(port_of(given_inputs[i].name, node));
+  }
+  for (const NamedTensor& output : given_outputs) {
+    if (!output.value || output.value.graph() != graph) {
+      return Error(ErrorCode::InvalidArgument,
+                   "Output '" + output.name + "' is no tensor of the first output's graph.",
+                   "WrongGraph");
+    }
+    output_nodes.push_back(tensor::commit(output.value).node());
+    outputs.push_back(port_of(output.name, output_nodes.back()));
+  }
+  for (const ir::Node& node : ir::toposort(output_nodes)) {
+    if (!node.is(ir::Op::Param)) continue;
+    if (std::find(input_nodes.begin(), input_nodes.end(), node) != input_nodes.end()) continue;
+    return Error(
+        ErrorCode::InvalidArgument,
+        "The outputs depend on '" + ir::decode_param(node).name + "', which is no given input.",
+        "MissingInput");
+  }
+  model_output_count = output_nodes.size();
+  input_bytes.resize(inputs.size());
+  output_bytes.resize(outputs.size());
+  return {};
+}
 
 Status Session::State::import(const std::string& path) {
   const Clock::time_point begin = Clock::now();
@@ -110,6 +173,7 @@ Status Session::State::import(const std::string& path) {
     return std::move(values.front());
   };
   IGNIS_TRY_ASSIGN(model, onnx::import_model(path, import_options));
+  graph = model.graph;
   for (size_t i = 0; i < model.inputs.size(); ++i) {
     input_nodes.push_back(model.inputs[i].node());
     inputs.push_back(port_of(model.input_names[i], input_nodes.back()));
@@ -135,7 +199,7 @@ Status Session::State::import(const std::string& path) {
 Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Node> nodes,
                                                          size_t first_port, bool is_main) {
   engine::GraphOptions graph_options;
-  graph_options.graph = model.graph;
+  graph_options.graph = graph;
   graph_options.float_level = options.float_level;
   graph_options.timeout = options.timeout;
   graph_options.progress = options.progress;
@@ -197,8 +261,7 @@ Status Session::State::check_inputs(const std::vector<HostTensor>& given) const 
   return {};
 }
 
-Status Session::State::run_programs(std::span<double> seconds) {
-  const runtime::Deadline deadline = runtime::deadline_after(options.timeout);
+Status Session::State::run_programs(std::span<double> seconds, runtime::Deadline deadline) {
   const std::span<const Bytes> all(output_bytes);
   IGNIS_TRY(program->profile(input_bytes, all.first(model_output_count), deadline, seconds));
   if (!tap_program) return {};
@@ -225,9 +288,9 @@ Status Session::State::run_reference() {
   return {};
 }
 
-Status Session::State::run_bytes(std::span<double> seconds) {
+Status Session::State::run_bytes(std::span<double> seconds, runtime::Deadline deadline) {
   const Clock::time_point begin = Clock::now();
-  IGNIS_TRY(is_reference() ? run_reference() : run_programs(seconds));
+  IGNIS_TRY(is_reference() ? run_reference() : run_programs(seconds, deadline));
   if (!has_run) times.first_run_s = seconds_since(begin);
   has_run = true;
   return {};
@@ -241,11 +304,19 @@ Session::~Session() = default;
 Result<Session> Session::load(const std::string& path, const SessionOptions& options) {
   auto state = std::make_unique<State>();
   state->options = options;
-  runtime::DeviceOptions device_options;
-  device_options.threads = options.threads;
-  device_options.spin = options.spin;
-  IGNIS_TRY_ASSIGN(state->device, runtime::open_device(options.device, device_options));
+  IGNIS_TRY(state->open());
   IGNIS_TRY(state->import(path));
+  IGNIS_TRY(state->compile());
+  return Session(std::move(state));
+}
+
+Result<Session> Session::from_graph(const std::vector<NamedTensor>& inputs,
+                                    const std::vector<NamedTensor>& outputs,
+                                    const SessionOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  IGNIS_TRY(state->open());
+  IGNIS_TRY(state->take_graph(inputs, outputs));
   IGNIS_TRY(state->compile());
   return Session(std::move(state));
 }
@@ -267,33 +338,39 @@ Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inpu
   kept->inputs = inputs;
   for (size_t i = 0; i < inputs.size(); ++i) state.input_bytes[i] = kept->inputs[i].bytes;
   for (size_t i = 0; i < kept->outputs.size(); ++i) state.output_bytes[i] = kept->outputs[i].bytes;
-  Status status = state.run_bytes({});
+  Status status = state.run_bytes({}, runtime::deadline_after(state.options.timeout));
   if (!status && !state.device->state()) runtime::abandon(kept);
   IGNIS_TRY(std::move(status));
   return std::move(kept->outputs);
 }
 
-Status Session::run_raw(const void* const* inputs, void* const* outputs) {
-  return profile(inputs, outputs, nullptr);
+Status Session::run_raw(const void* const* inputs, void* const* outputs,
+                        std::optional<Clock::time_point> deadline) {
+  return state_->profile(inputs, outputs, nullptr,
+                         deadline ? *deadline : runtime::deadline_after(state_->options.timeout));
 }
 
 Status Session::profile(const void* const* inputs, void* const* outputs,
                         std::vector<CallInfo>* calls) {
-  State& state = *state_;
-  for (size_t i = 0; i < state.inputs.size(); ++i) {
-    state.input_bytes[i] = {static_cast<const std::byte*>(inputs[i]),
-                            static_cast<size_t>(byte_count(state.inputs[i]))};
+  return state_->profile(inputs, outputs, calls, runtime::deadline_after(state_->options.timeout));
+}
+
+Status Session::State::profile(const void* const* given_inputs, void* const* given_outputs,
+                               std::vector<CallInfo>* calls, runtime::Deadline deadline) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    input_bytes[i] = {static_cast<const std::byte*>(given_inputs[i]),
+                      static_cast<size_t>(byte_count(inputs[i]))};
   }
-  for (size_t i = 0; i < state.outputs.size(); ++i) {
-    state.output_bytes[i] = {static_cast<std::byte*>(outputs[i]),
-                             static_cast<size_t>(byte_count(state.outputs[i]))};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    output_bytes[i] = {static_cast<std::byte*>(given_outputs[i]),
+                       static_cast<size_t>(byte_count(outputs[i]))};
   }
-  if (calls == nullptr) return state.run_bytes({});
+  if (calls == nullptr) return run_bytes({}, deadline);
   calls->clear();
-  if (state.is_reference()) return state.run_bytes({});
-  const std::vector<exec::Call>& planned = state.program->plan().calls;
+  if (is_reference()) return run_bytes({}, deadline);
+  const std::vector<exec::Call>& planned = program->plan().calls;
   std::vector<double> seconds(planned.size());
-  IGNIS_TRY(state.run_bytes(seconds));
+  IGNIS_TRY(run_bytes(seconds, deadline));
   for (size_t i = 0; i < planned.size(); ++i) {
     calls->push_back(
         {planned[i].name, planned[i].layer, planned[i].flops, planned[i].bytes, seconds[i]});

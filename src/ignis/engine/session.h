@@ -2,12 +2,14 @@
 
 #include "ignis/base/host_tensor.h"
 #include "ignis/base/target.h"
+#include "ignis/tensor/core.h"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,12 @@ struct PortInfo {
   Shape shape;
 };
 
+/// A tensor under the name of a session's input or output.
+struct NamedTensor {
+  std::string name;
+  tensor::Tensor value;
+};
+
 struct CallInfo {
   std::string kernel, layer;
   double flops = 0, bytes = 0;
@@ -69,6 +77,12 @@ class Session {
  public:
   /// Errors: as onnx::import_model; NotFound for an unknown device or tap; Internal when code generation fails.
   static Result<Session> load(const std::string& path, const SessionOptions& options = {});
+  /// The same from tensors written in C++. `inputs` are Tensor::input() of one graph in the order of their slots. Of the
+  /// options, `dims`, `shapes`, `constants` and `taps` belong to model files and are refused here.
+  /// Errors: InvalidArgument naming an input that is none or is missing; as load().
+  static Result<Session> from_graph(const std::vector<NamedTensor>& inputs,
+                                    const std::vector<NamedTensor>& outputs,
+                                    const SessionOptions& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
@@ -79,8 +93,11 @@ class Session {
   /// Runs once. `inputs` in the order of inputs(). Errors: InvalidArgument naming the input whose shape or dtype
   /// differs, Timeout, DeviceLost.
   Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs);
-  /// Runs on the caller's memory, allocating nothing: one pointer for each input and output.
-  Status run_raw(const void* const* inputs, void* const* outputs);
+  /// Runs on the caller's memory, allocating nothing: one pointer for each input and output. Without a deadline the
+  /// options' timeout holds. After Timeout or DeviceLost an abandoned thread may still touch that memory: the session is
+  /// of no further use and the caller keeps the memory (runtime::abandon).
+  Status run_raw(const void* const* inputs, void* const* outputs,
+                 std::optional<std::chrono::steady_clock::time_point> deadline = {});
   /// Runs once with a time stamp around each call.
   Status profile(const void* const* inputs, void* const* outputs, std::vector<CallInfo>* calls);
   /// Runs the compiled program call by call, unchanged, and hands over what each kernel wrote beside the reference's

@@ -1,6 +1,7 @@
 #include "ignis/engine/session.h"
 
 #include "ignis/runtime/device.h"
+#include "ignis/tensor/tensor.h"
 
 #include <gtest/gtest.h>
 
@@ -198,6 +199,64 @@ TEST_F(SessionTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(Session::load(folder_ + "/missing.onnx").error().code(), ErrorCode::NotFound);
   std::ofstream(path(), std::ios::binary) << small_model().substr(0, 60);
   EXPECT_EQ(Session::load(path()).error().code(), ErrorCode::InvalidArgument);
+}
+
+TEST(SessionFromGraph, RunsTensorsWithInputsOfEachRun) {
+  const auto graph = std::make_shared<ir::Graph>();
+  const tensor::Tensor x = tensor::Tensor::input(graph, 0, "x", DType::Float32, {2, 3});
+  const tensor::Tensor k = tensor::Tensor::input(graph, 1, "k", DType::Float32, {1});
+  const std::vector<NamedTensor> inputs = {{"x", x}, {"k", k}};
+  for (const char* device : {"cpu", "cpu:interp"}) {
+    SCOPED_TRACE(device);
+    SessionOptions options;
+    options.device = device;
+    auto session = Session::from_graph(inputs, {{"scaled", x * k}, {"sum", x + k}}, options);
+    ASSERT_TRUE(session) << session.error().to_string();
+    EXPECT_EQ(session->inputs()[1].name, "k");
+    EXPECT_EQ(session->outputs()[0].name, "scaled");
+    for (const float factor : {2.0f, -3.0f}) {
+      const auto result =
+          session->run({HostTensor::from<float>(DType::Float32, {2, 3}, {1, 2, 3, 4, 5, 6}),
+                        HostTensor::from<float>(DType::Float32, {1}, {factor})});
+      ASSERT_TRUE(result) << result.error().to_string();
+      EXPECT_EQ(floats(result->at(0))[5], 6 * factor);
+      EXPECT_EQ(floats(result->at(1))[1], 2 + factor);
+    }
+  }
+}
+
+TEST(SessionFromGraph, RefusesWhatIsNoGraphOfItsInputs) {
+  const auto graph = std::make_shared<ir::Graph>();
+  const auto other = std::make_shared<ir::Graph>();
+  const tensor::Tensor x = tensor::Tensor::input(graph, 0, "x", DType::Float32, {2});
+  const tensor::Tensor y = tensor::Tensor::input(graph, 1, "y", DType::Float32, {2});
+  const tensor::Tensor far = tensor::Tensor::input(other, 0, "far", DType::Float32, {2});
+  const auto reason = [](const Result<Session>& session) {
+    return session ? std::string("accepted") : session.error().reason();
+  };
+  EXPECT_EQ(reason(Session::from_graph({{"x", x}}, {{"z", x + y}})), "MissingInput");
+  EXPECT_EQ(reason(Session::from_graph({{"y", y}}, {{"z", y + y}})), "NotAnInput");
+  EXPECT_EQ(reason(Session::from_graph({{"x", x + x}}, {{"z", x}})), "NotAnInput");
+  EXPECT_EQ(reason(Session::from_graph({{"x", x}}, {{"z", x}, {"far", far}})), "WrongGraph");
+  EXPECT_EQ(reason(Session::from_graph({{"x", x}}, {})), "WrongCount");
+  SessionOptions options;
+  options.taps = {"z"};
+  EXPECT_EQ(reason(Session::from_graph({{"x", x}}, {{"z", x + x}}, options)), "WrongOption");
+}
+
+TEST_F(SessionTest, ARunHasItsOwnDeadline) {
+  auto session = Session::load(path());
+  ASSERT_TRUE(session);
+  const auto y = std::make_shared<std::vector<float>>(4);
+  const void* inputs[] = {x_.bytes.data()};
+  void* outputs[] = {y->data()};
+  const auto now = std::chrono::steady_clock::now();
+  ASSERT_TRUE(session->run_raw(inputs, outputs, now + std::chrono::seconds(10)));
+  EXPECT_EQ(y->at(0), 16);
+  const Status late = session->run_raw(inputs, outputs, now - std::chrono::seconds(1));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), ErrorCode::Timeout);
+  runtime::abandon(y);
 }
 
 TEST_F(SessionTest, ASpentTimeoutIsTyped) {
