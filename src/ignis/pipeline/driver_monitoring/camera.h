@@ -7,8 +7,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace ignis::pipeline {
+
+inline constexpr int kMaxFrameWidthPx = 4096, kMaxFrameHeightPx = 3072;
 
 /// A camera as the cabin pipeline knows it: lens, size, and the constants of the consumer's pose conversion, under one
 /// version that producer and consumer both check.
@@ -25,6 +29,16 @@ struct Camera {
 
 /// The cameras known without being told: A (1928x1208) and B (1344x760).
 std::span<const Camera> known_cameras();
+
+/// Intrinsics given by a user: "1280x720,focal=610[,center=640:360][,pose_focal=598][,sensor=7]". The centre is half of
+/// the size unless stated. Errors: InvalidArgument with reason "BadCamera".
+Result<Camera> parse_camera(std::string_view text);
+
+/// Size, focal lengths and centre are possible. Errors: InvalidArgument with reason "BadCamera".
+Status check_camera(const Camera& camera);
+
+/// `own` and those known cameras that none of them replaces (one of the same size without a sensor or stride).
+std::vector<Camera> known_cameras_and(std::span<const Camera> own);
 
 /// The one camera whose size, stride and sensor are the layout's. Errors: NotFound with reason "UnknownGeometry"; the
 /// message names the layout's size and all that is known.

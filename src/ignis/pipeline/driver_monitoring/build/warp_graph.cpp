@@ -1,0 +1,94 @@
+#include "ignis/pipeline/driver_monitoring/build/warp_graph.h"
+
+#include "ignis/pipeline/driver_monitoring/camera.h"
+#include "ignis/tensor/tensor.h"
+
+#include <string>
+
+namespace ignis::pipeline {
+namespace {
+
+using tensor::Tensor;
+
+// [count] 0, 1, 2, … as float32; exact, because extents stay far below 2^24.
+Tensor positions(const std::shared_ptr<ir::Graph>& graph, int count) {
+  return tensor::cast(Tensor::arange(graph, 0, count), DType::Float32);
+}
+
+// A rounded coordinate as an index that is safe to use, and whether the sample lies inside. NaN is not inside: each
+// comparison with it is false.
+struct Axis {
+  Tensor index, is_inside;
+};
+Axis to_axis(const Tensor& coordinate, int extent_px) {
+  const Tensor rounded = tensor::round(coordinate);
+  const Tensor is_inside =
+      tensor::logical_and(rounded >= 0.0f, rounded <= static_cast<float>(extent_px - 1));
+  // Zero outside: the cast of a huge value or a NaN never makes an index.
+  return {tensor::cast(tensor::where(is_inside, rounded, 0.0f), DType::Int32), is_inside};
+}
+
+Status check_shape(const WarpShape& shape) {
+  const auto is_size = [](int width_px, int height_px) {
+    return width_px > 0 && height_px > 0 && width_px <= kMaxFrameWidthPx &&
+           height_px <= kMaxFrameHeightPx;
+  };
+  const auto size = [](int width_px, int height_px) {
+    return std::to_string(width_px) + "x" + std::to_string(height_px);
+  };
+  if (!is_size(shape.source_width_px, shape.source_height_px) ||
+      !is_size(shape.output_width_px, shape.output_height_px)) {
+    return Error(ErrorCode::InvalidArgument,
+                 "A warp from " + size(shape.source_width_px, shape.source_height_px) + " to " +
+                     size(shape.output_width_px, shape.output_height_px) +
+                     " is asked for; sizes from 1x1 to 4096x3072 are supported.",
+                 "WarpSize");
+  }
+  if (shape.source_stride < shape.source_width_px || shape.source_stride > (int64_t{1} << 16)) {
+    return Error(ErrorCode::InvalidArgument,
+                 "The luma plane has stride " + std::to_string(shape.source_stride) +
+                     " at a width of " + std::to_string(shape.source_width_px) +
+                     "; from the width to 65536 is possible.",
+                 "WarpStride");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<WarpGraph> make_warp_graph(const WarpShape& shape, WarpKind kind) {
+  IGNIS_TRY(check_shape(shape));
+  try {
+    WarpGraph warp;
+    warp.graph = std::make_shared<ir::Graph>();
+    warp.luma = Tensor::input(warp.graph, 0, "luma", DType::UInt8, {shape.source_bytes()});
+    warp.matrix = Tensor::input(warp.graph, 1, "matrix", DType::Float32, {9});
+    const auto m = [&](int i) { return tensor::select(warp.matrix, 0, i); };
+    const Tensor x =
+        tensor::reshape(positions(warp.graph, shape.output_width_px), {1, shape.output_width_px});
+    const Tensor y =
+        tensor::reshape(positions(warp.graph, shape.output_height_px), {shape.output_height_px, 1});
+    Axis column, row;
+    if (kind == WarpKind::AxisAligned) {
+      // The products with M01, M10, M20 and M21 are zeros and the divisor is one: leaving them out changes no bit.
+      column = to_axis(m(0) * x + m(2), shape.source_width_px);
+      row = to_axis(m(4) * y + m(5), shape.source_height_px);
+    } else {
+      const Tensor divisor = m(6) * x + m(7) * y + m(8);
+      column = to_axis((m(0) * x + m(1) * y + m(2)) / divisor, shape.source_width_px);
+      row = to_axis((m(3) * x + m(4) * y + m(5)) / divisor, shape.source_height_px);
+      // A coordinate over 0 is infinite or NaN, so outside by itself.
+    }
+    const Tensor index = row.index * static_cast<int32_t>(shape.source_stride) + column.index;
+    const Tensor sample = tensor::gather(warp.luma, index);
+    warp.image = tensor::reshape(
+        tensor::where(tensor::logical_and(row.is_inside, column.is_inside), sample,
+                      Tensor::full_int(warp.graph, {1, 1}, shape.fill, DType::UInt8)),
+        {1, shape.output_bytes()});
+    return warp;
+  } catch (const tensor::GraphError& error) {
+    return error.error();
+  }
+}
+
+}  // namespace ignis::pipeline
