@@ -74,5 +74,8 @@ class FrameSource {
 
 /// Nanoseconds of CLOCK_MONOTONIC.
 uint64_t monotonic_ns();
+/// A number that no mapping of this process has had: sources draw FrameInfo::generation here, so that a key made of
+/// (server, stream, buffer, generation) never means two mappings, even of two sources.
+uint64_t next_generation();
 
 }  // namespace ignis::pipeline
