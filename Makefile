@@ -3,6 +3,7 @@
 #   make demo     build the tool, find the face in a picture, write demo/face.png
 #   make test     build and run all tests           (PRESET=asan, PRESET=tsan for the sanitizers)
 #   make bench    build and run the benchmarks      (MODELS="a.onnx b.onnx" THREADS="1 2")
+#   make fuzz     build the libFuzzer programs with clang and run each for FUZZ_SECONDS (60)
 #   make format   lay out all sources with clang-format 19
 
 PRESET ?= dev
@@ -12,7 +13,7 @@ ifneq ($(NINJA),)
 export CMAKE_GENERATOR := Ninja
 endif
 
-.PHONY: demo test bench format clean
+.PHONY: demo test bench fuzz format clean
 
 demo:
 	scripts/install-deps.sh demo
@@ -27,6 +28,11 @@ bench:
 	cmake --preset bench
 	cmake --build --preset bench --parallel $(JOBS)
 	bench/run.sh build/bench $(MODELS)
+
+FUZZ_SECONDS ?= 60
+fuzz:
+	scripts/install-deps.sh test libclang-rt-19-dev
+	scripts/run-fuzz.sh $(FUZZ_SECONDS) $(JOBS)
 
 format:
 	git ls-files --cached --others --exclude-standard '*.cpp' '*.h' | xargs clang-format-19 -i
