@@ -41,7 +41,7 @@ const std::vector<Layer>& layers() {
       {"drivers",  {"base", "runtime"}, {}},
       {"engine",   {"base", "ir", "tensor", "onnx", "schedule", "codegen", "interp", "runtime", "exec"}, {"xxhash.h", "sodium.h"}},
       {"pipeline/frames",    {"base"}, {}},
-      {"pipeline/messages",  {"base"}, {"capnp", "kj"}},
+      {"pipeline/messages",  {"base"}, {"capnp", "kj", "event.capnp.h"}},
       {"pipeline/transport", {"base", "pipeline/messages"}, {"zmq.h"}},
       {"pipeline/driver_monitoring", {"base", "runtime", "exec", "pipeline/frames", "pipeline/messages"}, {}},
       {"pipeline/driver_monitoring/build", {"base", "ir", "tensor", "onnx", "runtime", "exec", "engine", "pipeline/frames", "pipeline/messages", "pipeline/driver_monitoring"}, {"sodium.h"}},

@@ -1,4 +1,4 @@
-# The messages of the cabin pipeline, in the binary layout of spec/driver-monitoring.md, section 7.
+# The messages of the cabin pipeline, in the binary layout that existing readers know.
 #
 # Numbers never change and are never used again: each one has its place in the layout.
 @0xd2e53b49b67bf8fe;
@@ -225,7 +225,7 @@ struct DriverStateQuality {
   magic @0 :UInt32;             # "IDSQ" in bytes: nothing else on the wire tells root types apart
   frameId @1 :UInt32;
   valid @2 :Bool;               # no blocking reason
-  reasons @3 :UInt32;           # bits of section 9.1
+  reasons @3 :UInt32;           # bits of Reason
   timestampSof @4 :UInt64;
   timestampEof @5 :UInt64;
   receiveTime @6 :UInt64;

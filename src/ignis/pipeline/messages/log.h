@@ -2,9 +2,12 @@
 
 #include "ignis/base/result.h"
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +20,9 @@ struct LogOptions {
   size_t buffer_bytes = size_t{4} << 20;          ///< of each file: what a slow disk may lag behind
   uint64_t size_limit_bytes = uint64_t{4} << 30;  ///< of each file; what comes after is not written
   std::chrono::nanoseconds close_limit = std::chrono::seconds(2);  ///< what close() waits at most
+  /// pwrite(2) when empty. A test's disk: it may be full or slow.
+  std::function<ssize_t(int descriptor, const void* bytes, size_t size_bytes, off_t offset_bytes)>
+      write;
 };
 
 struct LogCounters {
@@ -31,7 +37,7 @@ struct LogCounters {
 class LogWriter {
  public:
   /// Creates both files, or empties them.
-  /// Errors: InvalidArgument, reason "LogOpen", with the path and the system's words.
+  /// Errors: InvalidArgument, reason "LogOpen", with the path and the system's words, also when another writer has it.
   static Result<LogWriter> open(const std::string& path, LogOptions options = {});
   LogWriter(LogWriter&&) noexcept;
   LogWriter& operator=(LogWriter&&) noexcept;
@@ -40,11 +46,11 @@ class LogWriter {
   /// Hands one framed message over: false when it is lost at once. Never waits, never allocates.
   bool append_event(std::span<const std::byte> message);
   bool append_quality(std::span<const std::byte> message);
-  /// The first failure since the file was last in order, once: reasons "DiskFull", "WriteFailed", "BufferFull",
-  /// "SizeLimit". For the user's eyes; the log goes on by itself.
+  /// A failure of each kind, once (again only after hundreds of messages without any): OutOfMemory with reason "DiskFull",
+  /// "BufferFull" or "SizeLimit", DeviceLost with "WriteFailed". For the user's eyes; the log goes on by itself.
   std::optional<Error> take_error();
   LogCounters counters() const;
-  /// Waits until all that was appended is written, at most `limit`.
+  /// Waits until all that was appended is written or lost, at most `limit`. Errors: Timeout.
   Status flush(std::chrono::nanoseconds limit);
   /// Flushes and closes. The destructor does it too, silently.
   /// Errors: Timeout when the disk does not take the rest within close_limit (the rest is given up); the first failure
@@ -79,6 +85,8 @@ class LogReader {
 
  private:
   LogReader(int descriptor, std::string path);
+  /// Has at least `wanted_bytes` of the file in buffer_, from begin_ on, unless it ends before; gives how many there are.
+  Result<size_t> buffer(size_t wanted_bytes);
 
   int descriptor_ = -1;
   std::string path_;

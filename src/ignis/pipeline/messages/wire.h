@@ -75,8 +75,10 @@ Result<StateEvent> decode_driver_state(std::span<const std::byte> message);
 Result<DriverStateQuality> decode_quality(std::span<const std::byte> message);
 Result<Calibration> decode_calibration(std::span<const std::byte> message);
 
-/// Bytes of the message that begins with `head`, by its segment table: at least 8 bytes of it must be there. 0 when the
-/// table itself is not all there yet.
+/// No segment table that framed_size() accepts is longer.
+inline constexpr size_t kMaxSegmentTableBytes = 8 * 257;
+
+/// Bytes of the message that begins with `head`, by its segment table: 0 when the table is not all there yet.
 /// Errors: InvalidArgument, reason "Framing" or "TooLong".
 Result<size_t> framed_size(std::span<const std::byte> head);
 
