@@ -2,20 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace ignis::pipeline {
+namespace {
+
+bool are_angles(std::span<const float> rpy_rad) {
+  return rpy_rad.size() == 3 && std::all_of(rpy_rad.begin(), rpy_rad.end(), [](float angle_rad) {
+           return std::isfinite(angle_rad) &&
+                  std::abs(angle_rad) <= CalibrationGate::kAngleLimitRad;
+         });
+}
+
+}  // namespace
 
 void CalibrationGate::receive(const Calibration& calibration, uint64_t now_ns) {
   if (is_fixed_) return;
   // The sender says itself that it does not know: no fault, but the last good angles go on growing old.
   if (!calibration.valid || calibration.status != CalibrationStatus::Calibrated) return;
 
-  const bool has_shape =
-      calibration.rpy_rad.size() == 3 &&
-      std::all_of(calibration.rpy_rad.begin(), calibration.rpy_rad.end(), [](float angle_rad) {
-        return std::isfinite(angle_rad) && std::abs(angle_rad) <= kAngleLimitRad;
-      });
-  if (!has_shape) {
+  if (!are_angles(calibration.rpy_rad)) {
     last_fault_ |= Reason::CalibShape;
     return;
   }
@@ -33,10 +39,10 @@ void CalibrationGate::receive(const Calibration& calibration, uint64_t now_ns) {
 }
 
 void CalibrationGate::fix(const std::array<float, 3>& rpy_rad) {
-  rpy_rad_ = rpy_rad;
-  has_good_ = true;
   is_fixed_ = true;
-  last_fault_ = Reasons();
+  has_good_ = are_angles(rpy_rad);
+  last_fault_ = has_good_ ? Reasons() : Reasons(Reason::CalibShape);
+  rpy_rad_ = has_good_ ? rpy_rad : std::array<float, 3>{};
 }
 
 uint64_t CalibrationGate::age_ns(uint64_t now_ns) const {

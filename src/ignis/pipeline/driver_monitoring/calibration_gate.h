@@ -19,7 +19,7 @@ class CalibrationGate {
 
   /// Takes a message as it came, at `now_ns`.
   void receive(const Calibration& calibration, uint64_t now_ns);
-  /// Angles that never grow old, given by the user in place of messages.
+  /// Angles that never grow old, given by the user in place of messages. Angles beyond the limit are CalibShape for good.
   void fix(const std::array<float, 3>& rpy_rad);
 
   /// Roll, pitch, yaw: the last good ones, zeros before the first.

@@ -2,6 +2,7 @@
 
 #include "ignis/base/result.h"
 #include "ignis/pipeline/frames/frame.h"
+#include "ignis/pipeline/frames/layout.h"
 
 #include <array>
 #include <cstdint>
@@ -11,8 +12,6 @@
 #include <vector>
 
 namespace ignis::pipeline {
-
-inline constexpr int kMaxFrameWidthPx = 4096, kMaxFrameHeightPx = 3072;
 
 /// A camera as the cabin pipeline knows it: lens, size, and the constants of the consumer's pose conversion, under one
 /// version that producer and consumer both check.

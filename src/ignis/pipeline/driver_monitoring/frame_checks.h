@@ -11,7 +11,7 @@ namespace ignis::pipeline {
 class FrameChecks {
  public:
   struct Outcome {
-    Reasons reasons;       ///< FrameInvalidFlag, FrameIdGap, FrameIdBackwards, FrameRepeated, ClockJump
+    Reasons reasons;  ///< FrameInvalidFlag, FrameIdGap, FrameIdBackwards, FrameRepeated, ClockJump
     uint32_t dropped = 0;  ///< frames missing between the last one and this
   };
   /// Checks one frame and remembers it. Ids are compared modulo 2^32. A producer that was started anew (another server

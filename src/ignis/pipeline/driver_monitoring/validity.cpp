@@ -7,13 +7,13 @@
 namespace ignis::pipeline {
 namespace {
 
-constexpr uint32_t kListFields =
-    bit(DriverField::FaceOrientation) | bit(DriverField::FaceOrientationStd) |
-    bit(DriverField::FacePosition) | bit(DriverField::FacePositionStd);
+constexpr uint32_t kListFields = bit(DriverField::FaceOrientation) |
+                                 bit(DriverField::FaceOrientationStd) |
+                                 bit(DriverField::FacePosition) | bit(DriverField::FacePositionStd);
 
 struct ProbField {
   DriverField field;
-  float DriverData::*value;
+  float DriverData::* value;
 };
 constexpr ProbField kProbFields[] = {
     {DriverField::FaceProb, &DriverData::face_prob},
