@@ -45,10 +45,10 @@ std::span<const Scenario> synthetic_scenarios() {
   static const std::vector<Scenario> scenarios = {
       {"drive", "front, eyes closed, dark glasses, nobody, front; the exposure changes", 2.5, {
           {Front,      Fault::None, 5 * kSecond, 1.00, 0.75},
-          {EyesClosed, Fault::None, 4 * kSecond, 0.75, 1.10},
-          {Glasses,    Fault::None, 4 * kSecond, 1.10, 0.85},
-          {Empty,      Fault::None, 4 * kSecond, 0.85, 1.00},
-          {Front,      Fault::None, 3 * kSecond, 1.00, 1.00},
+          {EyesClosed, Fault::None, 4 * kSecond, 0.75, 0.95},
+          {Glasses,    Fault::None, 4 * kSecond, 0.95, 1.10},
+          {Empty,      Fault::None, 4 * kSecond, 1.10, 0.90},
+          {Front,      Fault::None, 3 * kSecond, 0.90, 1.00},
       }},
       {"front", "a driver who looks ahead", 2.5, {{Front, Fault::None, 10 * kSecond}}},
       {"eyes-closed", "a driver whose eyes are closed", 2.5, {{EyesClosed, Fault::None, 10 * kSecond}}},

@@ -72,10 +72,10 @@ Yuv sample(const Portrait& portrait, double x, double y) {
 
 /// The dark inside of a car at a pixel of camera A: a side window to the left, a headrest behind the driver.
 Yuv cabin(double x, double y) {
-  Yuv color{34 + 14 * y / kReferenceHeightPx, 130, 126};
+  Yuv color{46 + 16 * y / kReferenceHeightPx, 130, 126};
   const double window =
       smooth_step(560, 380, x) * smooth_step(60, 160, y) * smooth_step(560, 430, y);
-  color = mix(color, {96, 134, 122}, 0.8 * window);
+  color = mix(color, {112, 134, 122}, 0.8 * window);
   // A rounded box on a post: |x|^4 + |y|^4 is one on its edge.
   const double hx = (x - 1290) / 235, hy = (y - 430) / 200;
   const double headrest =
@@ -83,8 +83,8 @@ Yuv cabin(double x, double y) {
   const double bx = (x - 1290) / 420, by = (y - 1080) / 420;
   const double backrest =
       smooth_step(1.06, 0.94, std::pow(bx * bx * bx * bx + by * by * by * by, 0.25));
-  color = mix(color, {30, 128, 128}, 0.9 * backrest);
-  return mix(color, {26, 128, 128}, 0.9 * headrest);
+  color = mix(color, {38, 128, 128}, 0.9 * backrest);
+  return mix(color, {32, 128, 128}, 0.9 * headrest);
 }
 
 /// What is drawn over the eyes. Lengths are in distances between the eyes, so they fit any portrait.
@@ -144,9 +144,11 @@ class EyeDrawing {
     for (int eye = 0; eye < 2; ++eye) {
       double along = 0, down = 0;
       about_eye(eye, x_px, y_px, along, down);
+      down += kLidUp;
       const double lid = ellipse(along, down, kLidHalfWidth, kLidHalfHeight);
       if (lid <= 0) continue;
       Yuv color = skin_[eye];
+      color.y -= kLidShadeLuma;  // a lid lies deeper than the cheek
       // The lashes: what of the lid is not in the same ellipse a little higher.
       const double lash = 1 - ellipse(along, down + kLashHeight, kLidHalfWidth, kLidHalfHeight);
       if (down > 0) color = mix(color, {kLashLuma, 122, 136}, lash);
@@ -169,8 +171,8 @@ class EyeDrawing {
     return mix(under, {27, 129, 128}, glass);
   }
 
-  static constexpr double kLidHalfWidth = 0.27, kLidHalfHeight = 0.125, kLashHeight = 0.035;
-  static constexpr double kLashLuma = 60;
+  static constexpr double kLidHalfWidth = 0.27, kLidHalfHeight = 0.125, kLidUp = 0.02;
+  static constexpr double kLidShadeLuma = 15, kLashHeight = 0.05, kLashLuma = 60;
   static constexpr double kLensHalfWidth = 0.35, kLensHalfHeight = 0.22, kBridgeHalfHeight = 0.025;
 
   const Portrait& portrait_;
@@ -189,8 +191,8 @@ uint64_t mix_bits(uint64_t value) {
 
 /// out = black + (in - black) * gain / 64 + noise * sigma / 256, clamped. 16 bits are enough: |in - black| < 256,
 /// gain <= 127, |noise| <= 127, sigma <= 128.
-void expose_block(const uint8_t* in, const int8_t* noise, int16_t black, int16_t gain_64,
-                  int16_t sigma_16, uint8_t* out) {
+void expose_block(const uint8_t* __restrict in, const int8_t* __restrict noise, int16_t black,
+                  int16_t gain_64, int16_t sigma_16, uint8_t* __restrict out) {
   for (int i = 0; i < kBlock; ++i) {
     const auto scaled = static_cast<int16_t>(static_cast<int16_t>(in[i] - black) * gain_64);
     const auto grain = static_cast<int16_t>(noise[i] * sigma_16);
