@@ -15,7 +15,7 @@ struct RingClientOptions {
   uint32_t stream_id = 1;      ///< what the server must offer
   bool is_latest_only = true;  ///< hand over the newest frame and count the others as dropped
   /// Users whose servers are trusted, beside this process's own and root.
-  std::vector<uint32_t> trusted_uids;
+  std::vector<uint32_t> trusted_uids = {};
 };
 
 /// Frames from a RingServer of another process. The frame's memory pins its slot until the last copy of it is gone, also

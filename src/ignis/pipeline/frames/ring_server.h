@@ -19,9 +19,9 @@ struct RingServerOptions {
   /// Slots that one client may hold at a time; 0: half of them. The rest stays for the camera and other clients.
   uint32_t max_pins_per_client = 0;
   /// A client that left this many messages in a row unread, after its socket was full, is cut off.
-  uint32_t unread_limit = 40;
+  uint32_t unread_limit = 100;
   /// Users whose clients are served, beside this process's own and root.
-  std::vector<uint32_t> trusted_uids;
+  std::vector<uint32_t> trusted_uids = {};
 };
 
 struct RingServerCounters {
