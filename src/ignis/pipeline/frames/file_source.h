@@ -27,8 +27,8 @@ struct FileSourceOptions {
 /// Raw frames of a file: one or many, one behind the other, with an index `F.json` beside `F` (raw_index.h) or a layout
 /// from the caller.
 ///
-/// Ids come from the index, else they count from 0. SOF is made from the pace, so that age is what it would be with a
-/// camera; EOF - SOF is kept from the index, as are the gaps and jumps between recorded SOFs (recorded_times).
+/// Ids and the valid flag come from the index, else ids count from 0. The clip starts with the first receive(). SOF is
+/// made from the pace, so that a frame's age is what it would be with a camera; EOF - SOF is that of the index.
 /// receive(): NotFound, reason "EndOfStream", behind the last frame; InvalidArgument, reason "TornFile", with the bytes
 /// expected and found when the file ends inside a frame (the stream ends there).
 class FileSource final : public FrameSource {
