@@ -71,6 +71,7 @@ struct Host::State {
   bool has_looked_up = false;
   FrameLayout looked_up_layout;
   std::optional<Camera> looked_up_camera;
+  Camera last_camera;                    ///< the last one found; version 1 before
   std::optional<Binding> frame_binding;  ///< of the last frame; kept so that its strings are
 
   uint64_t started_ns = 0;
@@ -94,6 +95,7 @@ const Camera* Host::State::find_camera_of(const FrameLayout& layout) {
     Result<Camera> found = find_camera(options.cameras, layout);
     if (found) {
       looked_up_camera = *std::move(found);
+      last_camera = *looked_up_camera;
     } else {
       keeper.note_error(found.error());
       IGNIS_LOG(Error, "driver_monitoring") << keeper.last_error();
@@ -113,7 +115,6 @@ FrameReport Host::State::start_report(const FrameInfo& info, uint64_t now) const
   const ModelIdentity& identity = keeper.identity();
   copy_name(identity.profile, quality.profile);
   quality.profile_version = identity.profile_version;
-  quality.warp_id = identity.warp_id;
   quality.model_hash = identity.hash;
   quality.writer_id = options.writer_id;
   quality.receive_ns = span_ns(info.receive_time_ns, now);
@@ -128,6 +129,7 @@ void Host::State::finish_report(FrameReport& report, Reasons reasons, uint64_t n
   quality.restarts = static_cast<uint32_t>(counters.restarts);
   quality.valid = (quality.reasons & blocking).is_empty();
   quality.publish_time_ns = now;
+  quality.warp_id = published_warp_id(keeper.identity().warp_id, last_camera);
   if (quality.valid) {
     ++counters.valid;
     DriverState& state = report.state;
@@ -156,6 +158,8 @@ Reasons Host::State::run(const Frame& frame, FrameReport& report) {
   report.quality.warp_ns = times.warp_ns;
   report.quality.model_ns = times.model_ns;
   report.quality.read_back_ns = times.read_back_ns;
+  report.quality.queue_ns = times.queue_ns;
+  report.quality.device_ns = times.device_ns;
   Reasons reasons = outcome.reasons;
   // The producer may have come round to the slot while the model read it.
   if (frame.memory != nullptr && !frame.memory->is_intact()) reasons |= Reason::FrameOverwritten;
@@ -185,6 +189,25 @@ void Host::State::look(const Frame& frame, Reasons reasons, const Prediction* pr
   view.update(frame, prediction);
 }
 
+uint32_t published_warp_id(uint32_t model_warp_id, const Camera& camera) {
+  return (model_warp_id << 16) | (camera.version & 0xFFFFU);
+}
+
+Result<bool> parse_switch(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  for (const std::string_view on : {"1", "true", "yes", "on"}) {
+    if (lower == on) return true;
+  }
+  for (const std::string_view off : {"", "0", "false", "no", "off"}) {
+    if (lower == off) return false;
+  }
+  return Error(ErrorCode::InvalidArgument,
+               "'" + std::string(text) + "' is neither on nor off; say true or false.");
+}
+
 Host::Host(std::unique_ptr<Model> model, Reasons load_reasons, HostOptions options)
     : state_(std::make_unique<State>(std::move(model), load_reasons, std::move(options))) {}
 
@@ -192,6 +215,7 @@ Host::~Host() = default;
 
 Status Host::prepare(const FrameLayout& layout) {
   IGNIS_TRY_ASSIGN(const Camera camera, find_camera(state_->options.cameras, layout));
+  state_->last_camera = camera;
   Binding binding;
   binding.layout = layout;
   binding.camera = camera;

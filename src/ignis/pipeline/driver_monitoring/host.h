@@ -53,7 +53,16 @@ struct FrameReport {
 struct HostCounters {
   uint64_t frames = 0, valid = 0, rebinds = 0, run_failures = 0, restarts = 0,
            unused_non_finite = 0, dropped = 0;
+  uint64_t last_bind_ns = 0;  ///< the last bind took, compiling included
 };
+
+/// The `warp_id` of a companion: the model's kind of warp in the upper half, the camera's version in the lower. So whoever
+/// converts poses with the constants of a camera can see that the producer has the same ones.
+uint32_t published_warp_id(uint32_t model_warp_id, const Camera& camera);
+
+/// An on/off option given as text: "1", "true", "yes", "on"; "0", "false", "no", "off" and nothing at all mean off. In any
+/// case of letters. Errors: InvalidArgument for anything else: a word nobody knows switches nothing on.
+Result<bool> parse_switch(std::string_view text);
 
 /// From a frame to a driver state that says what is known, why and how old it is. Not thread-safe.
 /// Never fails: whatever goes wrong becomes a reason in the report. Never waits longer than `run_limit` in one call but

@@ -30,7 +30,7 @@ TEST(Host, AGoodFrameIsValidAndTellsItsAges) {
   EXPECT_FLOAT_EQ(report.state.gpu_execution_time_s, 9e-6F);
   EXPECT_STREQ(report.quality.profile.data(), "fake");
   EXPECT_EQ(report.quality.profile_version, 3U);
-  EXPECT_EQ(report.quality.warp_id, 7U);
+  EXPECT_EQ(report.quality.warp_id, 0x70001U);  // warp 7, camera version 1
   EXPECT_EQ(report.quality.model_hash[0], std::byte{0xA5});
   EXPECT_EQ(report.quality.writer_id, 0xF00DU);
 }

@@ -43,12 +43,14 @@ struct ModelIdentity {
   std::string profile;  ///< "comma-553", "comma-38", "face"
   uint32_t profile_version = 1;
   std::string name;                  ///< of the file
+  std::string checkpoint;            ///< what the file's metadata says it is; may be empty
   std::array<std::byte, 32> hash{};  ///< BLAKE2b-256 of the file
   uint32_t warp_id = 0;
 };
 
 struct RunTimes {
-  uint64_t upload_ns = 0, warp_ns = 0, model_ns = 0, read_back_ns = 0;
+  uint64_t upload_ns = 0, warp_ns = 0, model_ns = 0, read_back_ns = 0;  ///< by the host's clock
+  uint64_t queue_ns = 0, device_ns = 0;  ///< by the device's own clock; 0: it has none
 };
 
 /// A model behind its warp. One run at a time.

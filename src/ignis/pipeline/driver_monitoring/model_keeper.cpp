@@ -109,6 +109,7 @@ void ModelKeeper::start_restart(const Binding& target, uint64_t now_ns) {
 
 void ModelKeeper::finish_bind(uint64_t now_ns) {
   const Status& status = runner_->bind_status();
+  counters_.last_bind_ns = runner_->bind_ns();
   if (!status) {
     const ErrorCode code = status.error().code();
     const bool is_refused = runner_->model() != nullptr &&

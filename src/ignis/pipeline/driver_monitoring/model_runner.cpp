@@ -42,6 +42,7 @@ struct ModelRunner::Core {
   Job job;
   Result<RunTimes> run_result = Error(ErrorCode::Internal, "No run was started.");
   Status bind_status = Error(ErrorCode::Internal, "No bind was started.");
+  uint64_t bind_ns = 0;
   std::thread thread;
 
   void serve();
@@ -93,7 +94,9 @@ void ModelRunner::Core::serve() {
     if (kind == JobKind::Run) {
       do_run();
     } else {
+      const auto start = std::chrono::steady_clock::now();
       do_bind();
+      bind_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - start).count());
       job.make = {};
     }
     lock.lock();
@@ -187,6 +190,11 @@ const Result<RunTimes>& ModelRunner::run_result() const {
 const Status& ModelRunner::bind_status() const {
   IGNIS_CHECK(!is_busy());
   return core_->bind_status;
+}
+
+uint64_t ModelRunner::bind_ns() const {
+  IGNIS_CHECK(!is_busy());
+  return core_->bind_ns;
 }
 
 Model* ModelRunner::model() const { return is_busy() ? nullptr : core_->model.get(); }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -41,6 +42,8 @@ class ModelRunner {
   /// The outcome of the last run and of the last bind; not while a job is under way.
   const Result<RunTimes>& run_result() const;
   const Status& bind_status() const;
+  /// How long the last bind took.
+  uint64_t bind_ns() const;
   /// Null while a job is under way.
   Model* model() const;
 

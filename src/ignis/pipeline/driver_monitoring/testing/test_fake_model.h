@@ -1,6 +1,8 @@
 #pragma once
 
+#include "ignis/pipeline/driver_monitoring/decode.h"
 #include "ignis/pipeline/driver_monitoring/model.h"
+#include "ignis/pipeline/driver_monitoring/slices.h"
 
 #include <array>
 #include <chrono>
@@ -44,6 +46,13 @@ class FakeScript {
   void set_decoded(std::optional<Decoded> decoded) {
     const std::lock_guard lock(mutex_);
     decoded_ = decoded;
+  }
+  /// The values of the runs from now on, decoded as those of a two-sided model of 553 with the default slices; none: back to
+  /// fake_prediction().
+  void set_output(std::vector<float> output) {
+    const std::lock_guard lock(mutex_);
+    if (!table_) table_ = make_head_table(*default_slices(553), 553).value();
+    output_ = std::move(output);
   }
   int binds_done() const {
     const std::lock_guard lock(mutex_);
@@ -103,6 +112,8 @@ class FakeScript {
   std::deque<Step> runs_, binds_;
   int releases_ = 0, hanging_ = 0, binds_done_ = 0, runs_done_ = 0, refused_width_px_ = 0;
   std::optional<Decoded> decoded_;
+  std::optional<HeadTable> table_;
+  std::vector<float> output_;
   std::array<float, 9> last_matrix_{};
   std::array<float, 3> last_rpy_rad_{};
   FrameLayout bound_layout_;
@@ -167,12 +178,21 @@ class FakeModel final : public Model {
       return Error(ErrorCode::Internal, "The fake model was not bound to this frame's layout.");
     last_id_ = frame.info.frame_id;
     output_ = {static_cast<float>(last_id_), 1};
-    return RunTimes{.upload_ns = 1000, .warp_ns = 2000, .model_ns = 3000, .read_back_ns = 4000};
+    return RunTimes{.upload_ns = 1000,
+                    .warp_ns = 2000,
+                    .model_ns = 3000,
+                    .read_back_ns = 4000,
+                    .queue_ns = 5000,
+                    .device_ns = 6000};
   }
-  std::span<const float> output() const override { return output_; }
+  std::span<const float> output() const override {
+    const std::lock_guard lock(script_->mutex_);
+    return script_->output_.empty() ? std::span<const float>(output_) : script_->output_;
+  }
   Decoded decode() const override {
     const std::lock_guard lock(script_->mutex_);
     if (script_->decoded_) return *script_->decoded_;
+    if (!script_->output_.empty()) return decode_two_sided(*script_->table_, script_->output_);
     Decoded decoded;
     decoded.prediction = fake_prediction(last_id_);
     return decoded;
