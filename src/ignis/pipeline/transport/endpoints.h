@@ -15,10 +15,11 @@ inline constexpr int kTopicCount = 3;
 
 struct TopicInfo {
   Topic topic;
-  std::string_view name;              ///< the first part of each message
-  std::string_view other_name;        ///< also accepted from older publishers; may be empty
-  double rate_hz;                     ///< nominal
-  int queue_messages;                 ///< high-water mark of either side
+  std::string_view name;        ///< the first part of each message
+  std::string_view other_name;  ///< also accepted from older publishers; may be empty
+  double rate_hz;               ///< nominal
+  int queue_messages;           ///< high-water mark of either side
+  bool accepts_bare;  ///< also takes messages of one part, without a name, as bridges send them
   std::string_view default_endpoint;  ///< where it is when nobody says otherwise
   int port_offset;                    ///< from the base endpoint's port (tcp)
   std::string_view path_suffix;       ///< behind the base endpoint's path (ipc)
@@ -34,7 +35,7 @@ const TopicInfo& info(Topic topic);
 /// Errors: InvalidArgument, reason "Endpoint", when `base` is neither tcp://HOST:PORT nor ipc://PATH, or no port is left.
 Result<std::string> endpoint_below(std::string_view base, Topic topic);
 
-/// Refuses what is neither tcp://HOST:PORT nor ipc://PATH.
+/// Refuses what is neither tcp://HOST:PORT (1..65535, or * for any free one) nor ipc://PATH (ipc://@NAME: without a file).
 Status check_endpoint(std::string_view endpoint);
 
 }  // namespace ignis::pipeline

@@ -31,7 +31,8 @@ class Publisher {
   Publisher& operator=(Publisher&&) noexcept;
   ~Publisher();  ///< does not wait for anybody
 
-  /// Errors: InvalidArgument for a topic that was not opened; Internal when the socket refuses the message.
+  /// Errors: InvalidArgument for a topic that was not opened or a message longer than kMaxMessageBytes; Internal when the
+  /// socket refuses it.
   Status send(Topic topic, std::span<const std::byte> message);
   /// As bound, with the port: "tcp://127.0.0.1:7100". Empty for a topic that was not opened.
   std::string endpoint(Topic topic) const;

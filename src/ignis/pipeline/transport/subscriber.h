@@ -15,8 +15,9 @@ namespace ignis::pipeline {
 
 struct SubscriberCounters {
   uint64_t received = 0;
-  uint64_t replaced = 0;  ///< newer ones came before they were asked for
-  uint64_t refused = 0;   ///< wrong number of parts, wrong topic, too long
+  uint64_t replaced = 0;    ///< newer ones came before they were asked for
+  uint64_t refused = 0;     ///< wrong number of parts, wrong topic
+  uint64_t reconnects = 0;  ///< made because nothing came for a while; others happen unseen
 };
 
 /// Keeps the newest message of one topic. A thread takes what comes, so nothing old waits in a queue however seldom
@@ -31,8 +32,10 @@ class Subscriber {
   ~Subscriber();
 
   /// The newest message that was not handed over yet, into `message`.
-  /// Errors: Timeout when none came within `timeout`; 0 does not wait.
+  /// Errors: Timeout when none came within `timeout`.
   Status receive(std::vector<std::byte>& message, std::chrono::nanoseconds timeout);
+  /// The same without waiting, and without making an error.
+  bool try_receive(std::vector<std::byte>& message);
   SubscriberCounters counters() const;
 
  private:
