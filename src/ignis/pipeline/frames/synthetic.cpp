@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -177,8 +178,8 @@ Result<Frame> SyntheticSource::State::draw(int64_t tick) {
 
 void SyntheticSource::State::stamp(Frame& frame, int64_t tick, uint64_t now_ns) {
   // Without pacing the frames come faster than they could be exposed: each is as new as can be.
-  uint64_t sof = options.is_paced ? sof_ns(tick) : now_ns - kReadoutNs;
-  if (!options.is_paced) sof = std::max(sof, last_sof_ns + 1);
+  uint64_t sof = options.pace == Pace::Fast ? now_ns - kReadoutNs : sof_ns(tick);
+  if (options.pace == Pace::Fast) sof = std::max(sof, last_sof_ns + 1);
   last_sof_ns = sof;
   const CameraFault fault = find_moment(scenario, tick).spell->fault;
   if (fault == CameraFault::ClockBack) sof -= std::min(sof, kClockJumpNs);
@@ -242,7 +243,7 @@ Result<Frame> SyntheticSource::receive(std::chrono::nanoseconds timeout) {
   if (s.start_ns == 0) s.start_ns = called_ns;
 
   const auto is_late = [&](int64_t tick) {
-    return s.options.is_paced && s.sof_ns(tick + 1) + kReadoutNs <= called_ns;
+    return s.options.pace != Pace::Fast && s.sof_ns(tick + 1) + kReadoutNs <= called_ns;
   };
   // What nobody fetched is gone; a stopped camera makes nothing that could be lost.
   for (;;) {
@@ -250,9 +251,9 @@ Result<Frame> SyntheticSource::receive(std::chrono::nanoseconds timeout) {
       return Error(ErrorCode::NotFound, describe() + " is at its end.", "EndOfStream");
     }
     const bool is_stopped = find_moment(s.scenario, s.next_tick).spell->fault == CameraFault::Stop;
-    if (is_late(s.next_tick)) {
+    if (is_late(s.next_tick) && (is_stopped || s.options.pace == Pace::RealTime)) {
       if (!is_stopped) ++s.dropped;
-    } else if (!is_stopped || s.options.is_paced) {
+    } else if (!is_stopped || s.options.pace != Pace::Fast) {
       break;
     }
     s.ready.reset();
@@ -267,7 +268,7 @@ Result<Frame> SyntheticSource::receive(std::chrono::nanoseconds timeout) {
   if (!is_repeated && !s.ready && tick == s.next_tick) {
     IGNIS_TRY_ASSIGN(s.ready, s.draw(tick));
   }
-  if (s.options.is_paced) {
+  if (s.options.pace != Pace::Fast) {
     const uint64_t due_ns = s.sof_ns(tick) + kReadoutNs;
     const uint64_t now_ns = monotonic_ns();
     if (due_ns > called_ns + limit_ns) {
@@ -278,6 +279,8 @@ Result<Frame> SyntheticSource::receive(std::chrono::nanoseconds timeout) {
                                            std::to_string(limit_ns / 1'000'000) + " ms.");
     }
     if (due_ns > now_ns) std::this_thread::sleep_for(std::chrono::nanoseconds(due_ns - now_ns));
+    // Only without dropping can it be late by a frame: the rest moves along, so that ages stay true.
+    if (is_late(tick)) s.start_ns += now_ns - due_ns;
   }
   s.next_tick = tick + 1;
   if (is_repeated) {

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "ignis/base/result.h"
+#include "ignis/pipeline/frames/file_source.h"
 #include "ignis/pipeline/frames/frame.h"
 #include "ignis/pipeline/frames/synthetic_scenario.h"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,9 +35,9 @@ struct SyntheticOptions {
   double rate_hz = 20;    ///< 1..240
   double duration_s = 0;  ///< then EndOfStream; 0: for ever
   uint32_t first_frame_id = 0;
-  /// True: frames come at their time, and those that nobody fetched in time are dropped, as from a camera.
-  /// False: each comes at once when asked for, none is dropped, and a stopped camera is a gap in the ids.
-  bool is_paced = true;
+  /// RealTime: what nobody fetched in time is dropped, as with a camera. EveryFrame: late rather than never. Fast: at once
+  /// when asked, and a stopped camera is a gap in the ids.
+  Pace pace = Pace::RealTime;
 };
 
 /// What a frame of the synthetic source shows: for holding a model's answer against it.

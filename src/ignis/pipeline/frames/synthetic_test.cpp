@@ -54,7 +54,7 @@ Portrait plain_portrait() {
 }
 
 std::unique_ptr<SyntheticSource> open(SyntheticOptions options) {
-  options.is_paced = false;
+  options.pace = Pace::Fast;
   auto source = SyntheticSource::create(plain_portrait(), options);
   EXPECT_TRUE(source) << source.error().to_string();
   return source ? *std::move(source) : nullptr;
