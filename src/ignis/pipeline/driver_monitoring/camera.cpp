@@ -1,5 +1,7 @@
 #include "ignis/pipeline/driver_monitoring/camera.h"
 
+#include "ignis/pipeline/frames/layout.h"
+
 #include <charconv>
 #include <cmath>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "ignis/pipeline/driver_monitoring/build/warp_graph.h"
 
-#include "ignis/pipeline/driver_monitoring/camera.h"
+#include "ignis/pipeline/frames/layout.h"
 #include "ignis/tensor/tensor.h"
 
 #include <string>
@@ -44,7 +44,7 @@ Status check_shape(const WarpShape& shape) {
                      " is asked for; sizes from 1x1 to 4096x3072 are supported.",
                  "WarpSize");
   }
-  if (shape.source_stride < shape.source_width_px || shape.source_stride > (int64_t{1} << 16)) {
+  if (shape.source_stride < shape.source_width_px || shape.source_stride > kMaxStrideBytes) {
     return Error(ErrorCode::InvalidArgument,
                  "The luma plane has stride " + std::to_string(shape.source_stride) +
                      " at a width of " + std::to_string(shape.source_width_px) +

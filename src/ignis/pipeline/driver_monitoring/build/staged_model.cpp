@@ -1,0 +1,168 @@
+#include "ignis/pipeline/driver_monitoring/build/staged_model.h"
+
+#include "ignis/pipeline/frames/layout.h"
+#include "ignis/runtime/device.h"
+
+#include <utility>
+
+namespace ignis::pipeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+uint64_t ns_between(Clock::time_point begin, Clock::time_point end) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
+}
+
+std::array<std::byte, 32> bytes_of_hex(std::string_view hex) {
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  std::array<std::byte, 32> bytes{};
+  for (size_t i = 0; i < bytes.size() && 2 * i + 1 < hex.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
+  }
+  return bytes;
+}
+
+Error not_bound(const std::string& why) {
+  return Error(ErrorCode::InvalidArgument, why, "LayoutChanged");
+}
+
+}  // namespace
+
+StagedModel::StagedModel(std::string path, ModelOptions options, Profile profile, uint32_t warp_id,
+                         const onnx::ModelInfo& info)
+    : options_(std::move(options)),
+      path_(std::move(path)),
+      calibration_(std::make_shared<std::array<float, 3>>()) {
+  identity_.profile = to_string(profile);
+  identity_.name = path_.substr(path_.find_last_of('/') + 1);
+  identity_.hash = bytes_of_hex(info.digest);
+  identity_.warp_id = warp_id;
+  const auto checkpoint = info.metadata.find("model_checkpoint");
+  if (checkpoint != info.metadata.end()) identity_.checkpoint = checkpoint->second;
+}
+
+SessionOptions StagedModel::session_options() const {
+  SessionOptions session;
+  session.device = options_.device;
+  session.threads = options_.threads;
+  session.spin = options_.spin;
+  session.timeout = options_.warm_up_limit;
+  session.progress = options_.progress;
+  return session;
+}
+
+Status StagedModel::load_network() {
+  SessionOptions session = session_options();
+  session.shapes = network_shapes();
+  IGNIS_TRY_ASSIGN(Session loaded, Session::load(path_, session));
+  Stage network(std::move(loaded));
+  IGNIS_TRY(check_network(network));
+  network_.emplace(std::move(network));
+  return {};
+}
+
+bool StagedModel::is_lost() const {
+  return !network_ || network_->is_lost() || (warp_ && warp_->stage.is_lost());
+}
+
+Status StagedModel::bind(const FrameLayout& layout, const Camera& camera) {
+  is_bound_ = false;
+  has_output_ = false;
+  IGNIS_TRY(check_layout(layout, kMaxFrameBytes));
+  IGNIS_TRY(check_camera(camera));
+  if (camera.width_px != layout.width_px || camera.height_px != layout.height_px) {
+    return Error(ErrorCode::InvalidArgument,
+                 "Camera '" + camera.name + "' has " + std::to_string(camera.width_px) + "x" +
+                     std::to_string(camera.height_px) + " pixels; the frames have " +
+                     std::to_string(layout.width_px) + "x" + std::to_string(layout.height_px) + ".",
+                 "UnknownGeometry");
+  }
+  warp_.reset();
+  if (!network_ || network_->is_lost()) IGNIS_TRY(load_network());
+  IGNIS_TRY_ASSIGN(Warp warp, make_warp(layout, camera));
+  warp_.emplace(std::move(warp));
+  layout_ = layout;
+  camera_ = camera;
+
+  // Shared, so that it outlives a warm-up that does not come back.
+  const auto black =
+      std::make_shared<std::vector<std::byte>>(static_cast<size_t>(layout.size_bytes));
+  const auto outcome =
+      run_bytes(*black, {0, 0, 0}, runtime::deadline_after(options_.warm_up_limit));
+  has_output_ = false;  // nothing of the warm-up is kept
+  if (!outcome) {
+    if (is_lost()) abandon_run(black);
+    return outcome.error();
+  }
+  is_bound_ = true;
+  return {};
+}
+
+Status StagedModel::check_frame(const Frame& frame) const {
+  if (!is_bound_) return not_bound("The model is not bound to a layout.");
+  if (frame.layout != layout_) {
+    return not_bound("The frame is " + to_string(frame.layout) + "; the model is bound to " +
+                     to_string(layout_) + ".");
+  }
+  if (static_cast<int64_t>(frame.bytes.size()) < layout_.size_bytes) {
+    return not_bound("The frame has " + std::to_string(frame.bytes.size()) +
+                     " bytes; its layout has " + std::to_string(layout_.size_bytes) + ".");
+  }
+  return {};
+}
+
+Result<RunTimes> StagedModel::run(const Frame& frame, const std::array<float, 3>& rpy_rad,
+                                  Clock::time_point deadline) {
+  has_output_ = false;
+  IGNIS_TRY(check_frame(frame));
+  if (is_lost()) {
+    IGNIS_TRY(bind(FrameLayout(layout_), Camera(camera_)));
+  }
+  Result<RunTimes> times = run_bytes(frame.bytes, rpy_rad, deadline);
+  if (!times && is_lost()) abandon_run(frame.memory);
+  has_output_ = times.has_value();
+  return times;
+}
+
+void StagedModel::abandon_run(const std::shared_ptr<const void>& bytes) {
+  runtime::abandon(bytes);
+  runtime::abandon(std::exchange(calibration_, std::make_shared<std::array<float, 3>>()));
+  if (!warp_) return;
+  runtime::abandon(warp_->kept);
+  warp_->stage.abandon();  // the network reads what the warp writes
+}
+
+Status StagedModel::run_warp(std::span<const std::byte> bytes, Clock::time_point deadline) {
+  warp_->inputs[0] = bytes.data();
+  return warp_->stage.run(warp_->inputs, deadline);
+}
+
+Result<RunTimes> StagedModel::run_bytes(std::span<const std::byte> bytes,
+                                        const std::array<float, 3>& rpy_rad,
+                                        Clock::time_point deadline) {
+  RunTimes times;
+  const Clock::time_point begin = Clock::now();
+  // The device shares the host's memory: frames are read where they lie, and only this goes up.
+  *calibration_ = rpy_rad;
+  const Clock::time_point uploaded = Clock::now();
+  IGNIS_TRY(run_warp(bytes, deadline));
+  const Clock::time_point warped = Clock::now();
+  const std::array<const void*, 2> inputs = {warp_->stage.output(0).data(), calibration_->data()};
+  IGNIS_TRY(network_->run(std::span(inputs).first(takes_calibration() ? 2 : 1), deadline));
+  const Clock::time_point computed = Clock::now();
+  read_back(*network_);
+  const Clock::time_point read = Clock::now();
+  times.upload_ns = ns_between(begin, uploaded);
+  times.warp_ns = ns_between(uploaded, warped);
+  times.model_ns = ns_between(warped, computed);
+  times.read_back_ns = ns_between(computed, read);
+  return times;
+}
+
+std::span<const float> StagedModel::output() const {
+  return has_output_ ? std::span<const float>(output_) : std::span<const float>();
+}
+
+}  // namespace ignis::pipeline
