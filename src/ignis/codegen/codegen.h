@@ -44,6 +44,8 @@ Result<Lowered> lower(const ir::Node& sink, const Config& config, bool keep_text
 /// Thread-safe. `keep_source` also fills ProgramImage::source with the LLVM IR.
 Result<ProgramImage> compile_llvm(const Program& program, const Target& target,
                                   bool keep_source = false);
+/// The compiler behind compile_llvm and its version, "llvm 19.1.7": part of what an artifact says of itself.
+std::string compiler_id();
 /// Assembly text of the same code, for inspection and tests.
 Result<std::string> assemble_llvm(const Program& program, const Target& target);
 

@@ -2,6 +2,7 @@
 
 #include "ignis/engine/compile_graph.h"
 #include "ignis/engine/pack.h"
+#include "ignis/exec/artifact.h"
 #include "ignis/interp/interp.h"
 #include "ignis/onnx/import.h"
 #include "ignis/runtime/device.h"
@@ -92,6 +93,7 @@ struct Session::State {
 
   bool is_reference() const { return device->target().renderer == "interp"; }
   Status open();
+  Status take_artifact(const std::string& path);
   Status import(const std::string& path);
   Status take_graph(const std::vector<NamedTensor>& given_inputs,
                     const std::vector<NamedTensor>& given_outputs);
@@ -111,6 +113,41 @@ Status Session::State::open() {
   device_options.threads = options.threads;
   device_options.spin = options.spin;
   IGNIS_TRY_ASSIGN(device, runtime::open_device(options.device, device_options));
+  return {};
+}
+
+Status Session::State::take_artifact(const std::string& path) {
+  const Clock::time_point begin = Clock::now();
+  if (!options.dims.empty() || !options.shapes.empty() || !options.constants.empty() ||
+      !options.taps.empty() || options.seeded_fault >= 0) {
+    return Error(ErrorCode::InvalidArgument,
+                 "'" + path +
+                     "' is compiled already: its dims, shapes and constants are bound, and it has "
+                     "no layers to tap. Compile the model again with the options.",
+                 "WrongOption");
+  }
+  if (is_reference()) {
+    return Error(ErrorCode::Unsupported,
+                 "'" + path + "' holds programs, and the reference device runs graphs.",
+                 "TargetMismatch");
+  }
+  IGNIS_TRY_ASSIGN(const exec::Artifact artifact, exec::Artifact::open(path));
+  Result<exec::Plan> plan = artifact.plan_for(device->target());
+  if (!plan) return std::move(plan).error().with_context(path);
+  times.import_s = seconds_since(begin);
+  const Clock::time_point load_begin = Clock::now();
+  IGNIS_TRY_ASSIGN(exec::Executable executable, exec::Executable::create(*std::move(plan), device));
+  program.emplace(std::move(executable));
+  times.load_s = seconds_since(load_begin);
+  for (const exec::Port& port : program->plan().inputs) {
+    inputs.push_back({port.name, port.dtype, port.shape});
+  }
+  for (const exec::Port& port : program->plan().outputs) {
+    outputs.push_back({port.name, port.dtype, port.shape});
+  }
+  model_output_count = outputs.size();
+  input_bytes.resize(inputs.size());
+  output_bytes.resize(outputs.size());
   return {};
 }
 
@@ -305,6 +342,10 @@ Result<Session> Session::load(const std::string& path, const SessionOptions& opt
   auto state = std::make_unique<State>();
   state->options = options;
   IGNIS_TRY(state->open());
+  if (exec::is_artifact(path)) {
+    IGNIS_TRY(state->take_artifact(path));
+    return Session(std::move(state));
+  }
   IGNIS_TRY(state->import(path));
   IGNIS_TRY(state->compile());
   return Session(std::move(state));
@@ -383,6 +424,12 @@ Status Session::compare_kernels(const std::vector<HostTensor>& inputs,
   State& state = *state_;
   IGNIS_TRY(state.check_inputs(inputs));
   if (state.is_reference()) return {};
+  if (state.graph == nullptr) {
+    return Error(ErrorCode::Unsupported,
+                 "An artifact holds programs, not the graph to compare them with; verify the model "
+                 "it was made from.",
+                 "NoGraph");
+  }
   std::vector<ConstBytes> input_bytes;
   for (const HostTensor& input : inputs) input_bytes.emplace_back(input.bytes);
   std::vector<HostTensor> outputs;
@@ -419,6 +466,10 @@ Status Session::compare_kernels(const std::vector<HostTensor>& inputs,
 const StageTimes& Session::times() const { return state_->times; }
 const std::vector<PassTime>& Session::pass_times() const { return state_->passes; }
 const Target& Session::target() const { return state_->device->target(); }
+
+const exec::Plan* Session::plan() const {
+  return state_->program ? &state_->program->plan() : nullptr;
+}
 
 int64_t Session::arena_bytes() const {
   return state_->program ? state_->program->plan().arena_bytes : 0;

@@ -13,6 +13,10 @@
 #include <string>
 #include <vector>
 
+namespace ignis::exec {
+struct Plan;
+}
+
 namespace ignis {
 
 /// Where time went, in seconds. Filled as it happens; a stage that did not happen is 0.
@@ -75,7 +79,10 @@ struct KernelComparison {
 /// A model compiled for one device and one set of shapes, ready to run. Movable; one run at a time per session.
 class Session {
  public:
-  /// Errors: as onnx::import_model; NotFound for an unknown device or tap; Internal when code generation fails.
+  /// `path` is an ONNX model, or an artifact of compile_artifact(), which is bound and compiled already: it takes no dims,
+  /// shapes, constants or taps and runs on no reference device.
+  /// Errors: as onnx::import_model or exec::Artifact::open; NotFound for an unknown device or tap; Internal when code
+  /// generation fails.
   static Result<Session> load(const std::string& path, const SessionOptions& options = {});
   /// The same from tensors written in C++. `inputs` are Tensor::input() of one graph in the order of their slots. Of the
   /// options, `dims`, `shapes`, `constants` and `taps` belong to model files and are refused here.
@@ -103,7 +110,7 @@ class Session {
   /// Runs the compiled program call by call, unchanged, and hands over what each kernel wrote beside the reference's
   /// value: the kernel at fault is the first (lowest `call`) that differs. Kernels that write a copy or a piece of a value
   /// are left out. `each` gets the values in the graph's order, one at a time, and may end the comparison with an error.
-  /// Nothing is handed over on `cpu:interp`. Errors: as run().
+  /// Nothing is handed over on `cpu:interp`. Errors: as run(); Unsupported for an artifact, which holds no graph.
   Status compare_kernels(const std::vector<HostTensor>& inputs,
                          const std::function<Status(KernelComparison)>& each);
 
@@ -114,6 +121,8 @@ class Session {
   int kernel_count() const;
   int program_count() const;
   const Target& target() const;
+  /// What runs; null on the reference device. Lives as long as the session.
+  const exec::Plan* plan() const;
 
  private:
   struct State;

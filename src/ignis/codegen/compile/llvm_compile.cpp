@@ -4,6 +4,7 @@
 #include "ignis/codegen/render/llvm.h"
 #include "ignis/codegen/render/semantics.h"
 
+#include <llvm/Config/llvm-config.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Analysis/PostDominators.h>
@@ -231,6 +232,8 @@ Status check_self_contained(const std::string& object, const std::string& progra
   return Error(ErrorCode::Internal,
                "The object of '" + program_name + "' refers to outside symbols: " + missing + ".");
 }
+
+std::string compiler_id() { return "llvm " LLVM_VERSION_STRING; }
 
 Result<ProgramImage> compile_llvm(const Program& program, const Target& target, bool keep_source) {
   ProgramImage image;
