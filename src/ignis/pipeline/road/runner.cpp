@@ -73,7 +73,7 @@ struct FencedRunner::Core {
   std::mutex mutex;
   std::condition_variable job_came, job_ended;
   Job job = Job::None;
-  bool is_taken = false, is_closing = false, has_exited = false;
+  bool is_taken = false, is_closing = false, is_fenced = false, has_exited = false;
 
   std::function<Result<std::unique_ptr<RoadModel>>()> make_model;
   std::chrono::nanoseconds run_limit{};
@@ -171,9 +171,11 @@ void FencedRunner::Core::serve() {
     job_ended.notify_all();
     if (is_closing) break;
   }
-  lock.unlock();
-  model.reset();  // here, because it may hang like everything else of the model
-  lock.lock();
+  if (!is_fenced) {
+    lock.unlock();
+    model.reset();  // here, because it may hang like everything else of the model
+    lock.lock();
+  }
   has_exited = true;
   job_ended.notify_all();
 }
@@ -202,7 +204,7 @@ FencedRunner::~FencedRunner() {
 void FencedRunner::fence() {
   {
     const std::lock_guard lock(core_->mutex);
-    core_->is_closing = true;
+    core_->is_closing = core_->is_fenced = true;
     core_->job_came.notify_all();
   }
   core_->thread.detach();
