@@ -160,6 +160,53 @@ TEST_F(Tool, BenchReportsStagesAndPercentiles) {
   EXPECT_EQ(with(fast), 1);
 }
 
+TEST_F(Tool, CompilesOnceAndRunsTheFile) {
+  const std::string path = folder_.path("small.ignis");
+  const Json compiled = report({"compile", small_, "-o", path, "--target", "cpu", "--target",
+                                "cpu:llvm:sse2", "--threads", "2"});
+  EXPECT_EQ(compiled["targets"].size(), 2u);
+  for (const char* device : {"cpu", "cpu:llvm:sse2"}) {
+    const Json json =
+        report({"run", path, "--input", input_, "--print-max", "6", "--device", device});
+    EXPECT_EQ(json["outputs"][0]["values"], Json({0.0, 0.0, 1.0, 3.0, 0.0, 0.5})) << device;
+  }
+  EXPECT_GE(
+      report({"bench", path, "--duration", "0.05", "--warmup", "1"})["steady"]["count"].get<int>(),
+      10);
+  const Json shown = report({"inspect", path, "--kernels", "--memory-plan"});
+  EXPECT_EQ(shown["manifest"]["model.name"], "small");
+  EXPECT_EQ(shown["targets"][1]["inputs"][0]["shape"], Json({2, 3}));
+  const std::string again = folder_.path("again.ignis");
+  run({"compile", small_, "-o", again, "--target", "cpu", "--target", "cpu:llvm:sse2", "--threads",
+       "2", "-q"});
+  EXPECT_EQ(read_text(path), read_text(again));
+
+  // What belongs to the model file is refused with the way out; damage is a refused model.
+  const std::string bytes = read_text(path);
+  const std::string cut = folder_.write("cut.ignis", bytes.substr(0, 300));
+  std::string flipped = bytes;
+  flipped[flipped.size() - 1] = static_cast<char>(flipped.back() ^ 1);
+  const std::string damaged = folder_.write("damaged.ignis", flipped);
+  const std::vector<std::pair<std::vector<std::string>, int>> refused = {
+      {{"run", cut, "--input", input_}, 3},
+      {{"run", damaged, "--input", input_}, 3},
+      {{"inspect", damaged}, 3},
+      {{"inspect", path, "--ops"}, 2},
+      {{"compile", path}, 2},
+      {{"compile", small_, "-o", folder_.path("x"), "--target", "cpu:interp"}, 2},
+      {{"compile", small_, "-o", folder_.path("none/x.ignis")}, 6},
+      {{"compile", small_, "-o", folder_.path("x"), "--sign", small_}, 6},
+      {{"run", path, "--input", input_, "--dim", "n=1"}, 2},
+      {{"run", path, "--input", input_, "--tap", "r", "--dump", folder_.path("d")}, 2},
+      {{"run", path, "--input", input_, "--device", "cpu:interp"}, 3},
+  };
+  for (const auto& [arguments, exit_code] : refused) {
+    const ToolRun r = run_tool(arguments);
+    EXPECT_EQ(r.exit_code, exit_code) << arguments[0] << " " << arguments[1] << ": " << r.err;
+    EXPECT_EQ(r.err.rfind("error: ", 0), 0u) << r.err;
+  }
+}
+
 TEST_F(Tool, DevicesPassTheirSelfTest) {
   const Json json = report({"devices", "--check"});
   EXPECT_GE(json["devices"].size(), 2u);

@@ -27,6 +27,14 @@ struct BenchOptions {
 };
 Result<Exit> bench_command(const Context& context, const BenchOptions& options);
 
+struct CompileCommandOptions {
+  ModelOptions model;
+  std::string output;                ///< empty: the model's name with .ignis
+  std::vector<std::string> targets;  ///< device SPECs; empty: --device
+  std::string key_file;              ///< Ed25519 secret key that signs
+};
+Result<Exit> compile_command(const Context& context, const CompileCommandOptions& options);
+
 struct InspectOptions {
   ModelOptions model;
   bool shows_ops = false, shows_shapes = false, shows_weights = false, shows_kernels = false,
@@ -35,6 +43,8 @@ struct InspectOptions {
   std::string kernel;  ///< regular expression on kernel names; empty: all
 };
 Result<Exit> inspect_command(const Context& context, const InspectOptions& options);
+/// The same for a compiled model.
+Result<Exit> inspect_artifact(const Context& context, const InspectOptions& options);
 
 struct VerifyOptions {
   ModelOptions model;
@@ -51,5 +61,19 @@ struct DevicesOptions {
   bool checks = false;
 };
 Result<Exit> devices_command(const Context& context, const DevicesOptions& options);
+
+struct DmOptions {
+  std::string source, model;
+  std::string profile = "auto";         ///< or "comma-553", "comma-38", "face"
+  std::string side = "left";            ///< that a one-sided model fills: "left" or "right"
+  std::string calibration;              ///< "r,p,y", a file, or an endpoint; empty: none
+  std::vector<std::string> intrinsics;  ///< "WIDTHxHEIGHT:FOCAL[,CX,CY]" in px
+  std::string publish, log, record, replay;
+  int view_port = -1;  ///< -1: no page; 0: any free port
+  double seconds = 0;
+  bool publishes_raw = false, calibration_blocks = false;
+  double tolerance = 1e-4;  ///< of a replay
+};
+Result<Exit> dm_command(const Context& context, const DmOptions& options);
 
 }  // namespace ignis::tools

@@ -2,6 +2,7 @@
 
 #include "ignis/base/log.h"
 #include "ignis/base/settings.h"
+#include "ignis/exec/artifact.h"
 #include "ignis/interp/interp.h"
 #include "ignis/runtime/device.h"
 
@@ -267,7 +268,37 @@ Status Context::write_json(const Json& report) const {
   return Status::ok();
 }
 
+namespace {
+
+// The ports of a compiled model in the words of a model file.
+Result<onnx::ModelInfo> read_artifact_info(const std::string& path, const Context& context) {
+  auto device = runtime::open_device(context.options().device, {});
+  if (!device) return as_device(std::move(device).error());
+  const auto artifact = exec::Artifact::open(path);
+  if (!artifact) return as_model(Error(artifact.error()));
+  const auto plan = artifact->plan_for((*device)->target());
+  if (!plan) return as_model(Error(plan.error()));
+  onnx::ModelInfo info;
+  info.graph_name = path;
+  const auto describe = [](const exec::Port& port) {
+    onnx::ValueInfo value{port.name, port.dtype, {}, true};
+    for (const int64_t extent : port.shape) value.dims.push_back({extent, ""});
+    return value;
+  };
+  for (const exec::Port& port : plan->inputs) info.inputs.push_back(describe(port));
+  for (const exec::Port& port : plan->outputs) info.outputs.push_back(describe(port));
+  info.metadata = artifact->manifest();
+  if (const auto digest = info.metadata.find("model.blake2b"); digest != info.metadata.end()) {
+    info.digest = digest->second;
+  }
+  info.weight_bytes = static_cast<int64_t>(artifact->weight_bytes());
+  return info;
+}
+
+}  // namespace
+
 Result<onnx::ModelInfo> read_model_info(const std::string& path, const Context& context) {
+  if (exec::is_artifact(path)) return read_artifact_info(path, context);
   auto info = onnx::read_info(path, context.limits());
   if (info) return info;
   if (info.error().code() == ErrorCode::NotFound) return as_file(std::move(info).error());
@@ -283,6 +314,7 @@ Result<BoundModel> bind_case(const ModelOptions& options, std::vector<InputSpec>
   BoundModel model;
   model.path = options.path;
   model.session = context.session_options();
+  model.is_artifact = exec::is_artifact(options.path);
   IGNIS_TRY_ASSIGN(model.info, read_model_info(options.path, context));
   std::set<std::string> names;
   for (InputSpec& spec : more) {
@@ -307,6 +339,14 @@ Result<BoundModel> bind_case(const ModelOptions& options, std::vector<InputSpec>
     }
   }
   IGNIS_TRY(bind_dims(options, model));
+  if (model.is_artifact) {
+    if (!options.fixed.empty() || !options.dims.empty() || !options.shapes.empty()) {
+      return usage_error(
+          "'" + options.path +
+          "' is compiled already: --dim, --shape and --fix belong to ignis compile.");
+    }
+    model.session.shapes.clear();
+  }
   std::mt19937_64 rng(context.seed());
   for (const std::string& name : options.fixed) {
     const InputSpec* found = nullptr;
@@ -325,6 +365,11 @@ Result<BoundModel> bind_case(const ModelOptions& options, std::vector<InputSpec>
 }
 
 Result<onnx::Model> import_bound(const BoundModel& bound, const Context& context) {
+  if (bound.is_artifact) {
+    return usage_error(
+        "'" + bound.path +
+        "' is a compiled model and holds no layers; take the ONNX file it was made from.");
+  }
   onnx::ImportOptions import;
   import.dims = bound.session.dims;
   import.shapes = bound.session.shapes;

@@ -64,12 +64,13 @@ class Context {
 /// A model with its options bound: every dim known, every named input there.
 struct BoundModel {
   std::string path;
+  bool is_artifact = false;  ///< compiled already: nothing is left to bind
   onnx::ModelInfo info;
   std::vector<InputSpec> specs;
   SessionOptions session;  ///< dims, shapes and constants filled in
 };
 
-/// Reads what the file says. Errors: "File" when it cannot be opened, "Model" when it is refused.
+/// Reads what the file says; of a compiled model its ports. Errors: "File" when it cannot be opened, "Model" when it is refused.
 Result<onnx::ModelInfo> read_model_info(const std::string& path, const Context& context);
 /// Reads the model's description, parses the input arguments and binds the dims that the model leaves open: by
 /// --dim, by --shape, and by the inputs' own shapes. Errors: as read_model_info, "Usage", "File".
@@ -77,7 +78,8 @@ Result<BoundModel> bind_model(const ModelOptions& options, const Context& contex
 /// The same with further inputs given as values (of a test data set); they must be inputs of the model.
 Result<BoundModel> bind_case(const ModelOptions& options, std::vector<InputSpec> more,
                              const Context& context);
-/// Imports the graph as a session would, for what needs the graph itself. Errors: "Model".
+/// Imports the graph as a session would, for what needs the graph itself. Errors: "Model"; "Usage" for a compiled model,
+/// which has none.
 Result<onnx::Model> import_bound(const BoundModel& bound, const Context& context);
 /// Loads the session. Errors: "Device", "Model", and those that speak for themselves.
 Result<Session> load_session(const BoundModel& model, const SessionOptions& options);

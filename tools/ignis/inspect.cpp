@@ -1,5 +1,6 @@
 // ignis inspect: what a model holds and what the compiler makes of it, without running it.
 #include "ignis/codegen/codegen.h"
+#include "ignis/exec/artifact.h"
 #include "ignis/ir/text.h"
 #include "ignis/runtime/device.h"
 #include "ignis/schedule/schedule.h"
@@ -258,6 +259,7 @@ Result<Json> emit(const InspectOptions& options, const onnx::Model& model,
 }  // namespace
 
 Result<Exit> inspect_command(const Context& context, const InspectOptions& options) {
+  if (exec::is_artifact(options.model.path)) return inspect_artifact(context, options);
   const bool prints = context.prints_text();
   IGNIS_TRY_ASSIGN(const onnx::ModelInfo info, read_model_info(options.model.path, context));
   Json report{

@@ -112,7 +112,7 @@ void add_common(CLI::App& app, CommonOptions& c) {
 }
 
 void add_model(CLI::App& app, ModelOptions& m) {
-  app.add_option("model", m.path, "ONNX file")->required();
+  app.add_option("model", m.path, "ONNX file, or a compiled model (.ignis)")->required();
   // One value each, so that the model may follow.
   const auto add = [&](const char* name, std::vector<std::string>& values, const char* help) {
     app.add_option(name, values, help)->expected(1)->take_all()->allow_extra_args(false);
@@ -126,6 +126,48 @@ void add_model(CLI::App& app, ModelOptions& m) {
   add("--dim", m.dims, "Extent of a named dim: batch=4");
   add("--fix", m.fixed,
       "Take this input's value as a constant of the model (for inputs that hold shapes)");
+}
+
+void add_dm(CLI::App& app, DmOptions& o) {
+  app.add_option("source", o.source,
+                 "Path of a video, a picture or raw frames, v4l2:DEVICE, synthetic:SCENARIO or "
+                 "ring:NAME; settings may follow, as in synthetic:drive,seconds=30")
+      ->required();
+  app.add_option("-m,--model", o.model, "ONNX file of a cabin model or a face detector")
+      ->required();
+  app.add_option("--profile", o.profile,
+                 "Contract of the model: comma-553, comma-38, face or auto");
+  app.add_option("--side", o.side, "Side of the driver for a model that knows one: left or right")
+      ->check(CLI::IsMember({"left", "right"}));
+  app.add_option("--calib", o.calibration,
+                 "Camera angles roll,pitch,yaw in rad, a file of them, or the tcp:// or ipc:// "
+                 "endpoint where they are published");
+  app.add_option("--intrinsics", o.intrinsics,
+                 "Lens of a camera that is not known: WIDTHxHEIGHT:FOCAL or "
+                 "WIDTHxHEIGHT:FOCAL,CX,CY in px")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option(
+      "--publish", o.publish,
+      "Publish driverStateV2 at this tcp:// or ipc:// endpoint and driverStateQuality at "
+      "the next port (ipc: at PATH.quality)");
+  app.add_option("--log", o.log, "Write messages to this file and companions to FILE.quality");
+  app.add_option("--record", o.record,
+                 "Record the frames: FILE.mp4 as video, else raw with an index, for a replay");
+  app.add_option("--view", o.view_port,
+                 "Serve the live page on this port of 127.0.0.1; 0 takes a free one")
+      ->check(CLI::Range(0, 65535));
+  app.add_option("--replay", o.replay,
+                 "Run again over the source's frames and compare with this log of an earlier run");
+  app.add_option("--tolerance", o.tolerance,
+                 "With --replay: floats may differ by this much, relative above 1")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--seconds", o.seconds, "End after so many seconds")->check(CLI::Range(0.0, 1e9));
+  app.add_flag("--raw-predictions", o.publishes_raw,
+               "Publish and log the model's raw output too; it is private (cabin-biometric)");
+  app.add_flag("--require-calib", o.calibration_blocks,
+               "Without a fresh calibration no state is valid");
 }
 
 using Command = std::function<Result<Exit>(const Context&)>;
@@ -192,6 +234,23 @@ void add_commands(CLI::App& app, Command& chosen) {
         return !text.empty() && text.back() == '%' ? text.substr(0, text.size() - 1) : text;
       });
 
+  std::shared_ptr<CompileCommandOptions> compile;
+  sub = add_command(app, "compile", "Compile a model into one file that runs without the compiler",
+                    "ignis compile model.onnx --dim batch=1 --target cpu:llvm:avx2 --target "
+                    "cpu:llvm:sse2 -o model.ignis",
+                    compile_command, compile, chosen);
+  add_model(*sub, compile->model);
+  sub->add_option("-o,--output", compile->output,
+                  "The file; without it the model's name with .ignis");
+  sub->add_option("--target", compile->targets,
+                  "Device SPEC to compile for; several go into one file, and a device takes the "
+                  "best it can run")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  sub->add_option("--sign", compile->key_file,
+                  "File of an Ed25519 secret key (64 bytes) that signs");
+
   std::shared_ptr<InspectOptions> inspect;
   sub = add_command(app, "inspect", "Show what a model holds and what the compiler makes of it",
                     "ignis inspect model.onnx --ops --kernels --dim batch=1", inspect_command,
@@ -241,6 +300,15 @@ void add_commands(CLI::App& app, Command& chosen) {
                   "To test the comparison itself: program N of the model stores wrong values")
       ->check(CLI::Range(0, 1000000));
 
+  std::shared_ptr<DmOptions> dm;
+  sub = add_command(app, "dm", "Watch a driver: frames in, driver states out, a live page beside",
+                    "ignis dm synthetic:drive --model centerface.onnx --view 8780\n  ignis dm "
+                    "ring:cabin --model dmonitoring.onnx --calib tcp://127.0.0.1:7300 \\\n      "
+                    "--publish tcp://127.0.0.1:7100 --log drive.log\n  ignis dm clip.nv12 --model "
+                    "dmonitoring.onnx --replay drive.log",
+                    dm_command, dm, chosen);
+  add_dm(*sub, *dm);
+
   std::shared_ptr<DevicesOptions> devices;
   sub = add_command(app, "devices", "List the devices of this machine", "ignis devices --check",
                     devices_command, devices, chosen);
@@ -266,7 +334,8 @@ int run_main(int argc, char** argv) {
     std::string message = e.what();
     const std::string first = argc > 1 ? argv[1] : "";
     if (app.get_subcommands().empty() && !first.empty() && first[0] != '-') {
-      message = "'" + first + "' is no command; there are run, bench, inspect, verify and devices.";
+      message = "'" + first +
+                "' is no command; there are run, bench, compile, inspect, verify, dm and devices.";
     }
     Error error(ErrorCode::InvalidArgument, message, is_file ? "File" : "Usage");
     const Exit exit = fail(error, common.json, argc, argv);

@@ -1,0 +1,101 @@
+// ignis compile: a model into one file that runs without the compiler.
+#include "ignis/engine/artifact.h"
+
+#include "tools/ignis/commands.h"
+#include "tools/ignis/terminal.h"
+#include "tools/io/files.h"
+
+#include <chrono>
+#include <cstdio>
+
+namespace ignis::tools {
+namespace {
+
+/// The 64 bytes of an Ed25519 secret key, raw as `ignis compile --sign` wants them.
+Result<std::vector<std::byte>> read_key(const std::string& path) {
+  auto bytes = read_file(path);
+  if (!bytes) return as_file(std::move(bytes).error());
+  if (bytes->size() != 64) {
+    return as_file(Error(ErrorCode::InvalidArgument,
+                         "'" + path + "' has " + std::to_string(bytes->size()) +
+                             " bytes; an Ed25519 secret key has 64.",
+                         "BadKey"));
+  }
+  return bytes;
+}
+
+std::string default_output(const std::string& model) {
+  const size_t dot = model.rfind('.');
+  const bool has_ending = dot != std::string::npos && model.find('/', dot) == std::string::npos;
+  return model.substr(0, has_ending ? dot : model.size()) + ".ignis";
+}
+
+Json to_json(const CompiledTarget& target) {
+  return {{"target", target.name},
+          {"kernels", target.kernels},
+          {"programs", target.programs},
+          {"code_bytes", target.code_bytes},
+          {"arena_bytes", target.arena_bytes},
+          {"constant_bytes", target.constant_bytes},
+          {"import_s", target.times.import_s},
+          {"schedule_s", target.times.schedule_s},
+          {"lower_s", target.times.lower_s},
+          {"compile_s", target.times.compile_s},
+          {"pack_s", target.times.pack_s}};
+}
+
+}  // namespace
+
+Result<Exit> compile_command(const Context& context, const CompileCommandOptions& options) {
+  Progress progress(context.shows_progress());
+  IGNIS_TRY_ASSIGN(const BoundModel model, bind_model(options.model, context));
+  if (model.is_artifact) return usage_error("'" + model.path + "' is compiled already.");
+  CompileOptions compile;
+  compile.session = model.session;
+  compile.session.progress = progress.callback();
+  compile.targets = options.targets;
+  if (compile.targets.empty()) compile.targets = {context.options().device};
+  std::vector<std::byte> key;
+  if (!options.key_file.empty()) {
+    IGNIS_TRY_ASSIGN(key, read_key(options.key_file));
+    compile.secret_key = key;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  auto compiled = compile_artifact(model.path, compile);
+  if (!compiled) {
+    Error error = std::move(compiled).error();
+    if (error.reason() == "DuplicateTarget" || error.reason() == "TargetMismatch" ||
+        error.reason() == "UnknownDevice")
+      return as_usage(std::move(error));
+    return as_model(std::move(error));
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  progress.clear();
+  const std::string path = options.output.empty() ? default_output(model.path) : options.output;
+  Status written = write_file(path, compiled->bytes);
+  if (!written) return as_file(std::move(written).error());
+
+  if (context.prints_text() && path != "-") {
+    Table table({"target", "kernels", "programs", "code", "weights", "memory at run"});
+    for (const CompiledTarget& target : compiled->targets) {
+      table.add({target.name, std::to_string(target.kernels), std::to_string(target.programs),
+                 format_bytes(static_cast<double>(target.code_bytes)),
+                 format_bytes(static_cast<double>(target.constant_bytes)),
+                 format_bytes(static_cast<double>(target.arena_bytes))});
+    }
+    std::printf("%s%s: %s in %.2f s\n", table.to_string().c_str(), path.c_str(),
+                format_bytes(static_cast<double>(compiled->bytes.size())).c_str(), seconds);
+  }
+  Json report{{"schema", "ignis.compile/1"},
+              {"model", model.path},
+              {"artifact", path},
+              {"bytes", compiled->bytes.size()},
+              {"seconds", seconds}};
+  for (const CompiledTarget& target : compiled->targets)
+    report["targets"].push_back(to_json(target));
+  IGNIS_TRY(context.write_json(report));
+  return Exit::Ok;
+}
+
+}  // namespace ignis::tools
