@@ -28,6 +28,11 @@ RoadFault fault_of(const Error& error) {
   return error.code() == ErrorCode::Timeout ? RoadFault::RunTimeout : RoadFault::RunFailed;
 }
 
+// The call came back, what it started on the device perhaps not: buffers must outlive it.
+bool may_still_run(const Error& error) {
+  return error.code() == ErrorCode::Timeout || error.code() == ErrorCode::DeviceLost;
+}
+
 // Error of a run whose runner has just failed.
 Error run_error(RoadFault fault, const std::string& text) {
   const ErrorCode code = fault == RoadFault::RunTimeout ? ErrorCode::Timeout : ErrorCode::Internal;
@@ -210,8 +215,8 @@ void FencedRunner::fence() {
   core_->thread.detach();
   runtime::abandon(core_);
   core_.reset();
-  IGNIS_LOG(Warning, "road") << "The thread of the model '" << options_.name
-                             << "' does not come back and is left to itself.";
+  IGNIS_LOG(Warning, "road") << "The model '" << options_.name
+                             << "' is left to itself with all it may still write to.";
 }
 
 void FencedRunner::fail(RoadFault fault, std::string text) {
@@ -256,9 +261,10 @@ void FencedRunner::take_load_result() {
   if (core_->status) {
     state_ = {RunnerState::Kind::Ready, RoadFault::None};
   } else {
-    const Error& error = core_->status.error();
+    const Error error = core_->status.error();
     fail(core_->has_wrong_contract ? RoadFault::ContractMismatch : RoadFault::LoadFailed,
          error.to_string());
+    if (may_still_run(error)) fence();
   }
 }
 
@@ -302,8 +308,10 @@ Status FencedRunner::finish_run(runtime::Deadline deadline) {
   }
   is_run_open_ = false;
   if (core.status) return {};
-  const RoadFault fault = fault_of(core.status.error());
-  fail(fault, core.status.error().to_string());
+  const Error error = core.status.error();
+  const RoadFault fault = fault_of(error);
+  fail(fault, error.to_string());
+  if (may_still_run(error)) fence();
   return run_error(fault, fault_text_);
 }
 
