@@ -1,5 +1,6 @@
 #include "ignis/pipeline/driver_monitoring/build/frame_planes.h"
 
+#include "ignis/pipeline/driver_monitoring/build/gather_inside.h"
 #include "ignis/tensor/tensor.h"
 
 #include <algorithm>
@@ -10,27 +11,27 @@ namespace {
 
 using tensor::Tensor;
 
-// Neighbours of each position and the weight of the second one, as constants.
+// Byte offsets of the neighbours of each position, and the weight of the second one, as constants.
 struct Taps {
-  Tensor low, high;  // int32 [count]
+  Tensor low, high;  // int64 [count]
   Tensor weight;     // float32 [count]
 };
 
 Taps make_taps(const std::shared_ptr<ir::Graph>& graph, const Positions& positions, int extent,
-               int pixel_bytes, int channel) {
+               int64_t step, int64_t channel) {
   std::vector<int64_t> low, high;
   std::vector<double> weight;
   for (const double position : positions) {
     const double inside = std::clamp(position, 0.0, static_cast<double>(extent - 1));
     const auto first = static_cast<int64_t>(inside);
     const int64_t second = std::min<int64_t>(first + 1, extent - 1);
-    low.push_back(first * pixel_bytes + channel);
-    high.push_back(second * pixel_bytes + channel);
+    low.push_back(first * step + channel);
+    high.push_back(second * step + channel);
     weight.push_back(inside - static_cast<double>(first));
   }
   const Shape shape = {static_cast<int64_t>(positions.size())};
-  return {Tensor::constant(graph, HostTensor::from(DType::Int32, shape, low)),
-          Tensor::constant(graph, HostTensor::from(DType::Int32, shape, high)),
+  return {Tensor::constant(graph, HostTensor::from(DType::Int64, shape, low)),
+          Tensor::constant(graph, HostTensor::from(DType::Int64, shape, high)),
           Tensor::constant(graph, HostTensor::from(DType::Float32, shape, weight))};
 }
 
@@ -80,14 +81,14 @@ Tensor sample_plane(const Tensor& plane, int column_count, int pixel_bytes, int 
   const auto& graph = plane.graph();
   const int64_t stride = plane.dim(1);
   const Taps columns = make_taps(graph, xs, column_count, pixel_bytes, channel);
-  const Taps rows = make_taps(graph, ys, static_cast<int>(plane.dim(0)), 1, 0);
+  const Taps rows = make_taps(graph, ys, static_cast<int>(plane.dim(0)), stride, 0);
   const auto row_count = static_cast<int64_t>(ys.size());
   const auto column_shape = Shape{1, static_cast<int64_t>(xs.size())};
   const Tensor bytes = tensor::flatten(plane);
   const auto sample = [&](const Tensor& row, const Tensor& column) {
-    const Tensor index = tensor::reshape(row, {row_count, 1}) * static_cast<int32_t>(stride) +
-                         tensor::reshape(column, column_shape);
-    return tensor::cast(tensor::gather(bytes, index), DType::Float32);
+    const Tensor index =
+        tensor::reshape(row, {row_count, 1}) + tensor::reshape(column, column_shape);
+    return tensor::cast(gather_inside(bytes, index), DType::Float32);
   };
   const Tensor across = tensor::reshape(columns.weight, column_shape);
   const Tensor down = tensor::reshape(rows.weight, {row_count, 1});
