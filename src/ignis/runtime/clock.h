@@ -1,0 +1,34 @@
+#pragma once
+
+#include "ignis/base/result.h"
+
+#include <cstdint>
+#include <functional>
+
+namespace ignis::runtime {
+
+/// Time as waits see it, so that a test can own it. Nanoseconds of a steady clock.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual int64_t now_ns() const = 0;
+  /// Gives other threads time to work, at most until `until_ns`; may return early. A test's clock moves on instead.
+  virtual void sleep_until(int64_t until_ns) = 0;
+  /// The machine's.
+  static Clock& real();
+};
+
+/// How long a wait may last. Both limits are from its start; the stall limit starts anew at each change of what is watched.
+struct WaitLimits {
+  int64_t deadline_ns = 0;  ///< total; 0: look once and answer at once
+  int64_t stall_ns = 0;     ///< 0: only the deadline counts
+};
+
+enum class WaitEnd : uint8_t { Reached, Stalled, DeadlineExceeded, Abandoned };
+
+/// Watches a word until it is at least `target`, by a short spin and then sleeps that grow to about 50 us. `is_abandoned` is
+/// looked at between looks and ends the wait. Never lasts longer than the limits and one sleep.
+WaitEnd wait_at_least(Clock& clock, const std::function<uint64_t()>& read, uint64_t target,
+                      const WaitLimits& limits, const std::function<bool()>& is_abandoned = {});
+
+}  // namespace ignis::runtime

@@ -1,0 +1,143 @@
+#pragma once
+
+#include "ignis/base/result.h"
+#include "ignis/runtime/capabilities.h"
+#include "ignis/runtime/clock.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ignis::runtime {
+
+/// Memory that a device or the host owns. Released when its last owner lets go.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual const std::string& owner() const = 0;  ///< canonical device name; "CPU" for the host
+  virtual uint64_t size_bytes() const = 0;
+  /// Host address, or null when the host cannot reach it.
+  virtual std::byte* host() const = 0;
+};
+using MemoryRef = std::shared_ptr<Memory>;
+
+/// For which purpose memory is asked; a device may place each elsewhere.
+enum class Purpose : uint8_t { Data, Arguments, Commands, Signals, AddressTable, Image, Stage };
+
+enum class DeviceCondition : uint8_t { Online, Stalled, Unavailable };
+
+/// Why a device is not online, and which opening of it is meant.
+struct DeviceState {
+  DeviceCondition condition = DeviceCondition::Online;
+  std::string reason;       ///< empty while online
+  uint64_t generation = 1;  ///< rises with each reopen
+};
+
+/// The pair of 64-bit words that orders batches on a device: what it has reached and what was announced last.
+struct Timeline {
+  std::atomic<uint64_t>* reached = nullptr;  ///< written by the device's closing queue
+  uint64_t announced = 0;                    ///< guarded by the device's submission lock
+};
+
+/// One step of a queue's stream, before a backend turns it into words. Which fields count depends on the kind.
+struct Command {
+  enum class Kind : uint8_t {
+    Barrier,
+    WaitReached,  ///< until the timeline of `device` is at least N[device] (what was announced before this batch)
+    WaitSignal,    ///< until signal `signal` is at least `value`
+    Exec,          ///< call `tag` of the batch
+    Copy,          ///< call `tag` of the batch
+    StoreSignal,   ///< signal `signal` = `value`
+    StoreReached,  ///< the timeline of `device` = N[device] + 1
+    Timestamp,     ///< the device's clock into time slot `slot`
+  };
+  Kind kind = Kind::Barrier;
+  int device = -1;  ///< index into the batch's devices
+  int signal = -1;  ///< index into the batch's signals: one for each (device, queue)
+  uint64_t value = 0;
+  int tag = -1;
+  int slot = -1;
+  bool operator==(const Command&) const = default;
+};
+
+/// A place in command words whose value is not known when they are encoded (queue spec 7).
+struct Patch {
+  enum class Source : uint8_t {
+    Address,   ///< `index`: an address the linker knows by that number, plus `addend`
+    Input,     ///< `index`: an input's address from the address table, plus `addend`
+    Timeline,  ///< `index`: N of that device of the batch, plus `addend`
+    Variable,  ///< `index`: a bound variable's value, plus `addend`
+  };
+  uint32_t offset_bytes = 0;
+  uint8_t width_bytes = 8;  ///< 4 or 8
+  Source source = Source::Address;
+  int index = 0;
+  int64_t addend = 0;
+  bool is_run_time() const { return source != Source::Address; }
+  bool operator==(const Patch&) const = default;
+};
+
+/// A queue's command words with their holes.
+struct EncodedQueue {
+  std::vector<std::byte> bytes;
+  std::vector<Patch> patches;  ///< ascending offsets, none overlapping
+  bool operator==(const EncodedQueue&) const = default;
+};
+
+/// What a backend is told of a call when it encodes it: numbers of addresses, not addresses.
+struct EncodedCall {
+  int program = -1;   ///< Exec: the linker's number of the program's image
+  int64_t parts = 1;  ///< Exec
+  std::vector<Patch>
+      arguments;            ///< Exec: one for each buffer, in slot order; Copy: destination, source
+  uint64_t size_bytes = 0;  ///< Copy
+};
+
+/// A device with command queues: the backend contract of the queue spec, section 14. Functions may be called from any thread;
+/// submission_lock() is held around space checks, announcing and submitting.
+class QueuedDevice {
+ public:
+  virtual ~QueuedDevice() = default;
+  virtual const std::string& name() const = 0;  ///< canonical
+  virtual const Capabilities& capabilities() const = 0;
+  virtual DeviceState state() const = 0;
+  virtual Clock& clock() = 0;
+  virtual Timeline& timeline() = 0;
+  /// A timed lock: taken in the order of device names with one deadline.
+  virtual bool try_lock_submission(int64_t deadline_ns) = 0;
+  virtual void unlock_submission() = 0;
+
+  virtual Result<MemoryRef> allocate(uint64_t size_bytes, Purpose purpose) = 0;
+  /// The address at which this device reaches `memory`; maps it when it has not yet. A success is kept.
+  /// Errors: Unsupported with the reason NotMappable; DeviceLost.
+  virtual Result<uint64_t> map(const MemoryRef& memory) = 0;
+
+  /// Turns one command into words. Words that are not known become patches. `calls` are the batch's, by tag.
+  /// `signal_address` numbers the address of each signal, `slot_address` of each time slot, `timeline_address` of each
+  /// device's reached word.
+  struct Encoding {
+    std::span<const EncodedCall> calls;
+    std::span<const int> signal_address, slot_address, timeline_address;
+  };
+  virtual Status encode(const Command& command, const Encoding& encoding,
+                        EncodedQueue& to) const = 0;
+
+  /// Bytes of commands that `queue` can take now, and at most.
+  virtual uint64_t free_bytes(QueueId queue) const = 0;
+  virtual uint64_t ring_bytes(QueueId queue) const = 0;
+  /// Hands a queue its words. Returns when the device has been told, not when anything ran. Errors: DeviceLost.
+  virtual Status submit(QueueId queue, std::span<const std::byte> commands) = 0;
+
+  /// Called when a wait on this device ended without its value: reads the fault, marks the device Unavailable and returns
+  /// the cause in words.
+  virtual std::string report_hang(const std::string& what) = 0;
+  /// Opens the device anew: state Online, generation + 1, memory kept where it can be proven whole.
+  /// Errors: Unsupported when it cannot reset.
+  virtual Status reopen() = 0;
+};
+
+}  // namespace ignis::runtime
