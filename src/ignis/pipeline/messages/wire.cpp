@@ -1,5 +1,7 @@
 #include "ignis/pipeline/messages/wire.h"
 
+#include "ignis/pipeline/messages/kj_comparisons.h"
+
 #include "event.capnp.h"
 #include <capnp/message.h>
 #include <capnp/serialize.h>

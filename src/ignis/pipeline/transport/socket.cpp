@@ -8,6 +8,11 @@
 #include <cstdint>
 #include <utility>
 
+#if defined(__SANITIZE_THREAD__)
+// The library is not built with the thread sanitizer, which then sees its memory and not what orders the accesses.
+extern "C" const char* __tsan_default_suppressions() { return "called_from_lib:libzmq.so\n"; }
+#endif
+
 namespace ignis::pipeline::detail {
 namespace {
 
