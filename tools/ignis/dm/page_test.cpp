@@ -148,7 +148,7 @@ TEST(Page, ShowsLiveValuesAndWhenTheyStop) {
   EXPECT_EQ(browser.evaluate("(() => { const c = document.getElementById('picture');"
                              "const s = Math.min(c.width / 640, c.height / 400);"
                              "const x = Math.round((c.width - 640 * s) / 2 + 250 * s);"
-                             "const y = Math.round((c.height - 400 * s) / 2 + 180 * s);"
+                             "const y = Math.round((c.height - 400 * s) / 2 + 100 * s);"
                              "const p = c.getContext('2d').getImageData(x - 2, y, 5, 1).data;"
                              "let green = false;"
                              "for (let i = 0; i < 5; ++i) green ||= p[4*i+1] > p[4*i] + 20 && "

@@ -201,7 +201,11 @@ Result<std::unique_ptr<Recording>> Recording::open(const std::string& path, doub
     return std::unique_ptr<Recording>(std::make_unique<VideoRecording>(path, fps));
   }
   auto writer = pipeline::RawWriter::create(path, fps);
-  if (!writer) return as_file(std::move(writer).error());
+  if (!writer) {
+    const Error& error = writer.error();
+    if (error.code() == ErrorCode::OutOfMemory) return error;
+    return Error(ErrorCode::InvalidArgument, error.message(), "File");
+  }
   return std::unique_ptr<Recording>(std::make_unique<RawRecording>(*std::move(writer)));
 }
 

@@ -112,7 +112,7 @@ const rows = [
   ["Right eye", "right_eye", thresholds.eye, "not visible", "visible", true],
   ["Left blink", "left_blink", thresholds.blink, "open", "closed", false],
   ["Right blink", "right_blink", thresholds.blink, "open", "closed", false],
-  ["Glasses", "glasses", thresholds.glasses, "no dark ones", "dark glasses", false],
+  ["Glasses", "glasses", thresholds.glasses, "none dark", "dark glasses", false],
   ["Phone", "phone", thresholds.phone, "none", "in use", false],
   ["Sleep", "sleep", thresholds.sleep, "awake", "asleep", false],
 ];
