@@ -18,6 +18,7 @@ namespace ignis::pipeline {
 namespace {
 
 constexpr std::string_view kIpc = "ipc://";
+constexpr std::string_view kLocalhost = "tcp://localhost:";
 constexpr size_t kEndpointBytes = 512;
 
 Error in_use(const std::string& endpoint, Topic topic) {
@@ -76,13 +77,20 @@ struct Outlet {
 };
 
 Result<Outlet> bind_outlet(std::string_view base, Topic topic) {
-  IGNIS_TRY_ASSIGN(const std::string endpoint, endpoint_below(base, topic));
+  IGNIS_TRY_ASSIGN(std::string endpoint, endpoint_below(base, topic));
+  // ZeroMQ binds to addresses and interfaces only; this one name is what people type.
+  if (endpoint.starts_with(kLocalhost)) {
+    endpoint = "tcp://127.0.0.1:" + endpoint.substr(kLocalhost.size());
+  }
   Outlet outlet;
   IGNIS_TRY_ASSIGN(outlet.lock, IpcLock::acquire(endpoint, topic));
   IGNIS_TRY_ASSIGN(outlet.socket,
                    detail::Socket::open(ZMQ_PUB, endpoint, info(topic).queue_messages));
   if (zmq_bind(outlet.socket.handle(), endpoint.c_str()) != 0) {
     if (zmq_errno() == EADDRINUSE) return in_use(endpoint, topic);
+    if (zmq_errno() == ENODEV || zmq_errno() == EADDRNOTAVAIL) {
+      return cannot_bind(endpoint, "its host is no address of this machine; * means all of them");
+    }
     return cannot_bind(endpoint, zmq_strerror(zmq_errno()));
   }
   std::array<char, kEndpointBytes> bound{};

@@ -275,10 +275,18 @@ TEST(Publisher, NeverRemovesAFileToBindThere) {
   EXPECT_EQ(text, "data");
 }
 
+TEST(Publisher, BindsToLocalhostByName) {
+  auto publisher = Publisher::open("tcp://localhost:*");
+  ASSERT_TRUE(publisher) << publisher.error().to_string();
+  EXPECT_TRUE(publisher->endpoint(Topic::DriverStateV2).starts_with("tcp://127.0.0.1:"));
+  Subscriber states = subscribe(publisher->endpoint(Topic::DriverStateV2));
+  EXPECT_TRUE(deliver(*publisher, Topic::DriverStateV2, "a state", states));
+}
+
 TEST(Publisher, EndpointsThatCannotBeAreNamed) {
-  const std::vector<std::string> endpoints = {"tcp://203.0.113.77:7100", "ipc:///nowhere/at/all",
-                                              "ipc:///tmp/" + std::string(200, 'x'),
-                                              "http://localhost:1"};
+  const std::vector<std::string> endpoints = {
+      "tcp://203.0.113.77:7100", "tcp://nosuchhost:7100", "ipc:///nowhere/at/all",
+      "ipc:///tmp/" + std::string(200, 'x'), "http://localhost:1"};
   for (const std::string& bad : endpoints) {
     const auto publisher = Publisher::open(bad);
     ASSERT_FALSE(publisher) << bad;
