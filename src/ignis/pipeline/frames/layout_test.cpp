@@ -146,7 +146,9 @@ TEST(CheckLayout, LetsNothingOutOfTheBuffer) {
         case 2: layout.y_stride = number(); break;
         case 3: layout.uv_stride = number(); break;
         case 4:
-          layout.u_offset = number(), layout.v_offset = layout.u_offset + (rng() % 2 ? 1 : 512);
+          layout.u_offset = number(),
+          layout.v_offset =
+              layout.u_offset < 1 << 30 ? layout.u_offset + (rng() % 2 ? 1 : 512) : number();
           break;
         case 5: layout.size_bytes = number(); break;
         default: break;
