@@ -1,6 +1,7 @@
 # Thin wrappers over the CMake presets; `cmake --preset dev` and so on work as well.
 #
 #   make demo     build the tool, find the face in a picture, write demo/face.png
+#   make watch    build the tool, watch a synthetic driver on a live page (WATCH_SECONDS=20, MODEL=cabin.onnx)
 #   make test     build and run all tests           (PRESET=asan, PRESET=tsan for the sanitizers)
 #   make bench    build and run the benchmarks      (MODELS="a.onnx b.onnx" THREADS="1 2")
 #   make fuzz     build the libFuzzer programs with clang and run each for FUZZ_SECONDS (60)
@@ -13,11 +14,15 @@ ifneq ($(NINJA),)
 export CMAKE_GENERATOR := Ninja
 endif
 
-.PHONY: demo test bench fuzz format clean
+.PHONY: demo watch test bench fuzz format clean
 
 demo:
 	scripts/install-deps.sh demo
 	scripts/demo.sh
+
+watch:
+	scripts/install-deps.sh demo
+	scripts/watch.sh
 
 test:
 	scripts/install-deps.sh test

@@ -9,15 +9,31 @@ using pipeline::Answer;
 using pipeline::Attention;
 using pipeline::DriverField;
 
+/// Why the policy knows nothing, in words for people.
+std::string_view words(pipeline::Unknown unknown) {
+  switch (unknown) {
+    case pipeline::Unknown::Nothing: return {};
+    case pipeline::Unknown::NoMessage: return "no message";
+    case pipeline::Unknown::NoState: return "no frame";
+    case pipeline::Unknown::NotValid: return "not valid";
+    case pipeline::Unknown::RepeatedFrame: return "same frame again";
+    case pipeline::Unknown::NotAlive: return "last message too old";
+    case pipeline::Unknown::WrongRate: return "messages not at 20 Hz";
+    case pipeline::Unknown::EmptyLists: return "no face pose";
+    case pipeline::Unknown::UnknownField: return "the model cannot tell eyes";
+    case pipeline::Unknown::NoCalibration: return "no calibration";
+    default: return to_string(unknown);
+  }
+}
+
 /// What tipped the verdict, for people.
 std::string_view cause_of(const pipeline::Verdict& v) {
-  if (v.unknown != pipeline::Unknown::Nothing) return to_string(v.unknown);
-  if (v.face_seen == Answer::No) return "no face";
-  if (v.low_std == Answer::No) return "pose uncertain";
   if (v.eyes_closed == Answer::Yes) return "eyes closed";
   if (v.pose_distracted == Answer::Yes) return "looks away";
   if (v.phone_used == Answer::Yes) return "phone";
-  return {};
+  if (v.face_seen == Answer::No) return "no face";
+  if (v.low_std == Answer::No) return "pose uncertain";
+  return words(v.unknown);
 }
 
 }  // namespace
