@@ -18,11 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Names (without the prefix) in `getenv("IGNIS_NAME"`, `envname("IGNIS_NAME"`, `${IGNIS_NAME` and `find("NAME")` below a
+/// Names (without the prefix) in `getenv("IGNIS_NAME"`, `envname("IGNIS_NAME"`, `${IGNIS_NAME` and `environment().find("NAME")` below a
 /// folder.
 void collect_names(const fs::path& folder, std::set<std::string>* names) {
   static const std::regex kUse(
-      R"re((?:getenv|envname)\("IGNIS_([A-Z_]+)"|\$\{IGNIS_([A-Z_]+)|find(?:_int)?\("(?!IGNIS_)([A-Z_]+)"\))re");
+      R"re((?:getenv|envname)\("IGNIS_([A-Z_]+)"|\$\{IGNIS_([A-Z_]+)|environment\(\)\.find(?:_int)?\("(?!IGNIS_)([A-Z_]+)"\))re");
   static const std::set<std::string> kExtensions = {".cpp", ".h", ".sh", ".py"};
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();

@@ -26,6 +26,7 @@ constexpr SettingInfo kSettings[] = {
     {"SHARED", "folder with further models for the tests"},
     {"SKIP_DEPS", "1: the build scripts install nothing and trust the system"},
     {"TEST_GRAPHS", "number of graphs the random tests make"},
+    {"TEST_SCREENSHOTS", "folder for pictures of the pages that the tests look at"},
     {"TEST_SEED", "seed of the random tests"},
     {"THREADS", "number of threads, or auto"},
     {"TIMEOUT", "seconds until a wait fails"},
