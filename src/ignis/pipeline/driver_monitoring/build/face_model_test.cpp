@@ -4,19 +4,18 @@
 #include "ignis/pipeline/driver_monitoring/build/models.h"
 #include "ignis/pipeline/driver_monitoring/build/rgb_graph.h"
 #include "ignis/pipeline/driver_monitoring/build/test_frames.h"
+#include "ignis/pipeline/driver_monitoring/build/test_synthetic_detector.h"
 
-#include "tests/support/onnx_builder.h"
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <limits>
 
 namespace ignis::pipeline {
 namespace {
 
+using testing::SyntheticDetector;
 using testing::TestFrame;
 
 double sample(TestFrame& frame, int plane, double x, double y) {
@@ -75,46 +74,12 @@ TEST(RgbGraph, ScalesConvertsAndPads) {
   }
 }
 
-/// A detector with the interface of centre-point face detectors. Its heat is the mean of R, G and B over 4x4 pixels, as a
-/// share of 255; boxes are 20 cells high and 16 wide, landmarks where a frontal face has them.
-struct SyntheticDetector {
-  bool has_nan = false;
-
-  std::string bytes() const {
-    using ignis::testing::OnnxNode, ignis::testing::OnnxType;
-    ignis::testing::OnnxModel model(17);
-    auto& graph = model.graph;
-    graph.input("input.1", OnnxType::Float, {10, 3, 32, 32});
-    const auto map = [&](const std::string& name, int64_t channels, float weight,
-                         const std::vector<float>& bias) {
-      graph.output(name, OnnxType::Float, {10, channels, 8, 8})
-          .initializer(ignis::testing::onnx_floats(
-              name + "_w", {channels, 3, 4, 4},
-              std::vector<float>(static_cast<size_t>(channels * 48), weight)))
-          .initializer(ignis::testing::onnx_floats(name + "_b", {channels}, bias))
-          .node(OnnxNode("Conv", {"input.1", name + "_w", name + "_b"}, {name})
-                    .attr("kernel_shape", std::vector<int64_t>{4, 4})
-                    .attr("strides", std::vector<int64_t>{4, 4}));
-    };
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    map("537", 1, 1.0f / (48 * 255), {has_nan ? nan : 0});
-    map("538", 2, 0, {std::log(20.0f), std::log(16.0f)});
-    map("539", 2, 0, {0, 0});
-    // Eyes 64 apart on a box 128 wide: y and x shares of the generic face, the nose in the middle.
-    map("540", 10, 0,
-        {0.5f - 33 / 160.0f, 0.25f, 0.5f - 33 / 160.0f, 0.75f, 0.5f, 0.5f, 0.5f + 30 / 160.0f,
-         0.5f - 26 / 128.0f, 0.5f + 30 / 160.0f, 0.5f + 26 / 128.0f});
-    return model.bytes();
-  }
-};
-
 class FaceModel : public ::testing::Test {
  protected:
   std::unique_ptr<Model> load(const SyntheticDetector& detector, const ModelOptions& options) {
     const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    const auto path = std::filesystem::temp_directory_path() / ("ignis_face_" + test + ".onnx");
-    std::ofstream(path, std::ios::binary) << detector.bytes();
-    auto model = load_model(path.string(), options);
+    const std::string path = detector.write("ignis_face_" + test + ".onnx");
+    auto model = load_model(path, options);
     std::filesystem::remove(path);
     EXPECT_TRUE(model) << model.error().to_string();
     return model ? *std::move(model) : nullptr;
