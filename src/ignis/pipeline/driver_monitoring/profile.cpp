@@ -30,15 +30,24 @@ bool fits(const PortShape& port, DType dtype, std::initializer_list<int64_t> dim
                                            });
 }
 
+bool fits_float(const PortShape& port, std::initializer_list<int64_t> dims) {
+  return fits(port, DType::Float32, dims) || fits(port, DType::Float16, dims);
+}
+
 // The sentence of a profile for messages; empty when everything fits.
 std::string wanted_by(Profile profile, std::span<const PortShape> inputs,
                       std::span<const PortShape> outputs) {
   switch (profile) {
     case Profile::Comma553: {
+      // In either order, and in half precision where the file was converted to it.
+      const auto is_image = [](const PortShape& port) {
+        return fits(port, DType::UInt8, {1, 1382400});
+      };
+      const auto is_calibration = [](const PortShape& port) { return fits_float(port, {1, 3}); };
       const bool is_fit = inputs.size() == 2 && outputs.size() == 1 &&
-                          fits(inputs[0], DType::UInt8, {1, 1382400}) &&
-                          fits(inputs[1], DType::Float32, {1, 3}) &&
-                          fits(outputs[0], DType::Float32, {1, -1}) && outputs[0].dims[1] > 0;
+                          ((is_image(inputs[0]) && is_calibration(inputs[1])) ||
+                           (is_calibration(inputs[0]) && is_image(inputs[1]))) &&
+                          fits_float(outputs[0], {1, -1}) && outputs[0].dims[1] > 0;
       return is_fit ? "" : "takes u8 [1, 1382400] and f32 [1, 3] and gives f32 [1, n]";
     }
     case Profile::Comma38: {

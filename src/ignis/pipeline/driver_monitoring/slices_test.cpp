@@ -132,13 +132,15 @@ TEST(Profiles, AreFoundByInputsAndOutputs) {
   const std::vector<PortShape> rgb{{"input.1", DType::Float32, {10, 3, 32, 32}}};
   EXPECT_EQ(*find_profile(both, std::vector{vector(553)}), Profile::Comma553);
   EXPECT_EQ(*find_profile(both, std::vector{vector(17)}), Profile::Comma553);
+  EXPECT_EQ(*find_profile(std::vector{calib, image}, std::vector{vector(553)}), Profile::Comma553);
   EXPECT_EQ(*find_profile(one, std::vector{vector(38)}), Profile::Comma38);
   EXPECT_EQ(*find_profile(rgb, std::vector{map(1), map(2), map(2), map(10)}), Profile::Face);
-  for (const auto& [inputs, outputs] :
-       {std::pair(one, std::vector{vector(39)}), std::pair(both, std::vector<PortShape>{}),
-        std::pair(rgb, std::vector{map(1), map(2)}),
-        std::pair(std::vector<PortShape>{}, std::vector{vector(553)}),
-        std::pair(std::vector{calib, image}, std::vector{vector(553)})}) {
+  for (const auto& [inputs, outputs] : {
+           std::pair(one, std::vector{vector(39)}),
+           std::pair(both, std::vector<PortShape>{}),
+           std::pair(rgb, std::vector{map(1), map(2)}),
+           std::pair(std::vector<PortShape>{}, std::vector{vector(553)}),
+       }) {
     const auto profile = find_profile(inputs, outputs);
     ASSERT_FALSE(profile);
     EXPECT_EQ(profile.error().reason(), "ArtifactMismatch");

@@ -1,7 +1,9 @@
+#include "ignis/base/float_formats.h"
 #include "ignis/pipeline/driver_monitoring/build/staged_model.h"
 #include "ignis/pipeline/driver_monitoring/build/warp_graph.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace ignis::pipeline {
@@ -17,6 +19,8 @@ class Comma553 final : public StagedModel {
   Comma553(const std::string& path, const ModelOptions& options, const onnx::ModelInfo& info,
            HeadTable table)
       : StagedModel(path, options, Profile::Comma553, kWarpId, info), table_(std::move(table)) {
+    calibration_.slot = info.inputs[0].dtype == DType::UInt8 ? 1 : 0;
+    calibration_.dtype = info.inputs[static_cast<size_t>(calibration_.slot)].dtype;
     output_.resize(static_cast<size_t>(table_.output_count));
   }
   using StagedModel::load_network;
@@ -37,13 +41,24 @@ class Comma553 final : public StagedModel {
                                          {{"image", graph.image}}, session));
     return Warp{Stage(std::move(warp)), {nullptr, matrix->data()}, matrix};
   }
-  bool takes_calibration() const override { return true; }
+  CalibrationInput calibration_input() const override { return calibration_; }
+  // Files in half precision give their outputs in it as well.
   void read_back(const Stage& network) override {
-    const std::span<const float> values = network.floats(0);
-    std::copy(values.begin(), values.end(), output_.begin());
+    if (network.session().outputs()[0].dtype == DType::Float32) {
+      const std::span<const float> values = network.floats(0);
+      std::copy(values.begin(), values.end(), output_.begin());
+      return;
+    }
+    const std::span<const std::byte> bytes = network.output(0);
+    for (size_t i = 0; i < output_.size(); ++i) {
+      uint16_t code = 0;
+      std::memcpy(&code, bytes.data() + i * sizeof code, sizeof code);
+      output_[i] = static_cast<float>(decode_float(DType::Float16, code));
+    }
   }
 
   HeadTable table_;
+  CalibrationInput calibration_;
 };
 
 }  // namespace

@@ -38,7 +38,8 @@ class Comma553 : public ::testing::Test {
     warp_luma(shape, frame.frame.bytes, warp_matrix(testing::camera_of(l), 567, 720, 356), image);
     return synthetic_.outputs(image, rpy_rad);
   }
-  void expect_run(Model& model, TestFrame& frame, const std::array<float, 3>& rpy_rad) {
+  void expect_run(Model& model, TestFrame& frame, const std::array<float, 3>& rpy_rad,
+                  double tolerance = 1e-4) {
     const auto times = model.run(frame.frame, rpy_rad, testing::soon());
     ASSERT_TRUE(times) << times.error().to_string();
     EXPECT_GT(times->warp_ns, 0u);
@@ -46,7 +47,7 @@ class Comma553 : public ::testing::Test {
     const std::vector<double> want = expected(frame, rpy_rad);
     ASSERT_EQ(model.output().size(), want.size());
     for (size_t i = 0; i < want.size(); ++i) {
-      ASSERT_NEAR(static_cast<double>(model.output()[i]), want[i], 1e-4) << i;
+      ASSERT_NEAR(static_cast<double>(model.output()[i]), want[i], tolerance) << i;
     }
   }
 
@@ -100,6 +101,18 @@ TEST_F(Comma553, ARebindTakesTheNewGeometry) {
   ASSERT_TRUE((*model)->bind(b.frame.layout, testing::camera_of(b.frame.layout)));
   EXPECT_TRUE((*model)->output().empty());
   expect_run(**model, b, {0, 0, 0});
+}
+
+// Either order of the inputs, and files in half precision: outputs below 8 are good to 2^-9.
+TEST_F(Comma553, TakesInputsInEitherOrderAndHalfPrecision) {
+  TestFrame frame(testing::layout_b());
+  frame.fill_random(6);
+  for (const bool is_half : {false, true}) {
+    auto model = load({.is_half = is_half, .is_calibration_first = true});
+    ASSERT_TRUE(model) << model.error().to_string();
+    ASSERT_TRUE((*model)->bind(frame.frame.layout, testing::camera_of(frame.frame.layout)));
+    expect_run(**model, frame, {0.25f, -0.5f, 0.125f}, is_half ? 1.0 / 256 : 1e-4);
+  }
 }
 
 TEST_F(Comma553, RefusesFramesAndCamerasThatDoNotFit) {

@@ -1,5 +1,6 @@
 #include "ignis/pipeline/driver_monitoring/build/staged_model.h"
 
+#include "ignis/base/float_formats.h"
 #include "ignis/pipeline/frames/layout.h"
 #include "ignis/runtime/device.h"
 
@@ -34,7 +35,7 @@ StagedModel::StagedModel(std::string path, ModelOptions options, Profile profile
                          const onnx::ModelInfo& info)
     : options_(std::move(options)),
       path_(std::move(path)),
-      calibration_(std::make_shared<std::array<float, 3>>()) {
+      calibration_(std::make_shared<CalibrationMemory>()) {
   identity_.profile = to_string(profile);
   identity_.name = path_.substr(path_.find_last_of('/') + 1);
   identity_.hash = bytes_of_hex(info.digest);
@@ -128,7 +129,7 @@ Result<RunTimes> StagedModel::run(const Frame& frame, const std::array<float, 3>
 
 void StagedModel::abandon_run(const std::shared_ptr<const void>& bytes) {
   runtime::abandon(bytes);
-  runtime::abandon(std::exchange(calibration_, std::make_shared<std::array<float, 3>>()));
+  runtime::abandon(std::exchange(calibration_, std::make_shared<CalibrationMemory>()));
   if (!warp_) return;
   runtime::abandon(warp_->kept);
   warp_->stage.abandon();  // the network reads what the warp writes
@@ -145,12 +146,20 @@ Result<RunTimes> StagedModel::run_bytes(std::span<const std::byte> bytes,
   RunTimes times;
   const Clock::time_point begin = Clock::now();
   // The device shares the host's memory: frames are read where they lie, and only this goes up.
-  *calibration_ = rpy_rad;
+  calibration_->floats = rpy_rad;
+  const CalibrationInput calibration = calibration_input();
+  const bool is_half = calibration.dtype == DType::Float16;
+  for (size_t i = 0; i < 3 && is_half; ++i) {
+    calibration_->halves[i] =
+        static_cast<uint16_t>(encode_float(DType::Float16, static_cast<double>(rpy_rad[i])));
+  }
   const Clock::time_point uploaded = Clock::now();
   IGNIS_TRY(run_warp(bytes, deadline));
   const Clock::time_point warped = Clock::now();
-  const std::array<const void*, 2> inputs = {warp_->stage.output(0).data(), calibration_->data()};
-  IGNIS_TRY(network_->run(std::span(inputs).first(takes_calibration() ? 2 : 1), deadline));
+  std::array<const void*, 2> inputs = {warp_->stage.output(0).data(), calibration_->floats.data()};
+  if (is_half) inputs[1] = calibration_->halves.data();
+  if (calibration.slot == 0) std::swap(inputs[0], inputs[1]);
+  IGNIS_TRY(network_->run(std::span(inputs).first(calibration.slot < 0 ? 1 : 2), deadline));
   const Clock::time_point computed = Clock::now();
   read_back(*network_);
   const Clock::time_point read = Clock::now();

@@ -45,8 +45,12 @@ class StagedModel : public Model {
   virtual Status check_network(const Stage&) { return {}; }
   /// Takes what the network gave into `output_`; is timed as read-back.
   virtual void read_back(const Stage& network) = 0;
-  /// The network's inputs: the warp's output, and the calibration for those that take it.
-  virtual bool takes_calibration() const { return false; }
+  /// Where the network takes the calibration, beside the warp's output.
+  struct CalibrationInput {
+    int slot = -1;  ///< 0, 1, or -1: it takes none
+    DType dtype = DType::Float32;
+  };
+  virtual CalibrationInput calibration_input() const { return {}; }
 
   const FrameLayout& layout() const { return layout_; }
   const Camera& camera() const { return camera_; }
@@ -70,7 +74,12 @@ class StagedModel : public Model {
   bool is_bound_ = false, has_output_ = false;
   std::optional<Warp> warp_;
   std::optional<Stage> network_;
-  std::shared_ptr<std::array<float, 3>> calibration_;  // shared with abandoned threads
+  /// The angles as the network reads them.
+  struct CalibrationMemory {
+    std::array<float, 3> floats{};
+    std::array<uint16_t, 3> halves{};
+  };
+  std::shared_ptr<CalibrationMemory> calibration_;  // shared with abandoned threads
 };
 
 /// The three models; load_model() chooses. `info` is what the file says.

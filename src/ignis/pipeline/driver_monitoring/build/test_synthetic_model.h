@@ -26,7 +26,9 @@ struct SyntheticModel {
   int64_t output_count = 553;
   std::optional<std::string> slices = std::string(kSliceMap553);  ///< base64; nothing: no map
   std::string checkpoint = "synthetic/1";
-  bool is_zero = false;                                ///< every output is 0
+  bool is_zero = false;  ///< every output is 0
+  bool is_half = false;  ///< calibration and outputs are float16
+  bool is_calibration_first = false;
   std::vector<std::pair<int64_t, float>> biases = {};  ///< further ones: NaN, infinities
 
   static constexpr int64_t kInputs = 27;
@@ -50,9 +52,11 @@ struct SyntheticModel {
     using ignis::testing::OnnxMessage, ignis::testing::OnnxNode, ignis::testing::OnnxType;
     ignis::testing::OnnxModel model(17);
     auto& graph = model.graph;
-    graph.input("input_img", OnnxType::UInt8, {1, 1382400})
-        .input("calib", OnnxType::Float, {1, 3})
-        .output("outputs", OnnxType::Float, {1, output_count})
+    const int type = is_half ? OnnxType::Float16 : OnnxType::Float;
+    if (is_calibration_first) graph.input("calib", type, {1, 3});
+    graph.input("input_img", OnnxType::UInt8, {1, 1382400});
+    if (!is_calibration_first) graph.input("calib", type, {1, 3});
+    graph.output("outputs", type, {1, output_count})
         .initializer(ignis::testing::onnx_ints("picture", {4}, {1, 1, 960, 1440}))
         .initializer(ignis::testing::onnx_ints("row", {2}, {1, 24}))
         .initializer(ignis::testing::onnx_floats("full", {}, {255}))
@@ -65,8 +69,10 @@ struct SyntheticModel {
                   .attr("strides", std::vector<int64_t>{240, 240}))
         .node(OnnxNode("Reshape", {"means", "row"}, {"flat"}))
         .node(OnnxNode("Div", {"flat", "full"}, {"shares"}))
-        .node(OnnxNode("Concat", {"shares", "calib"}, {"x"}).attr("axis", 1))
-        .node(OnnxNode("Gemm", {"x", "w", "b"}, {"outputs"}));
+        .node(OnnxNode("Cast", {"calib"}, {"angles"}).attr("to", OnnxType::Float))
+        .node(OnnxNode("Concat", {"shares", "angles"}, {"x"}).attr("axis", 1))
+        .node(OnnxNode("Gemm", {"x", "w", "b"}, {"y"}))
+        .node(OnnxNode("Cast", {"y"}, {"outputs"}).attr("to", type));
     const auto metadata = [&](std::string_view key, std::string_view value) {
       model.extra.message(14, OnnxMessage().text(1, key).text(2, value));
     };
