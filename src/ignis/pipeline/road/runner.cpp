@@ -2,6 +2,7 @@
 
 #include "ignis/base/check.h"
 #include "ignis/base/log.h"
+#include "ignis/pipeline/road/artifact_file.h"
 #include "ignis/pipeline/road/decode.h"
 
 #include <algorithm>
@@ -233,8 +234,13 @@ bool FencedRunner::wait_until_idle(runtime::Deadline deadline) {
 
 void FencedRunner::start_load(const FrameLayout& layout) {
   IGNIS_CHECK(state_.kind == RunnerState::Kind::Absent) << "A runner is loaded once.";
-  if (!options_.make_model) {
-    fail(RoadFault::NotConfigured, "No model is given.");
+  const Status present =
+      options_.make_model == nullptr   ? Status(Error(ErrorCode::NotFound, "No model is given."))
+      : options_.artifact_path.empty() ? Status()
+                                       : check_artifact_file(options_.artifact_path);
+  if (!present) {
+    state_.reason = RoadFault::NotConfigured;
+    fault_text_ = present.error().to_string();
     return;
   }
   layout_ = layout;

@@ -52,7 +52,7 @@ class RoadModel {
 struct RunnerState {
   enum class Kind : uint8_t { Absent, Loading, Ready, Degraded, Failed };
   Kind kind = Kind::Absent;
-  RoadFault reason = RoadFault::None;  ///< of Degraded and Failed
+  RoadFault reason = RoadFault::None;  ///< of Degraded and Failed, and of Absent after a load
 
   bool operator==(const RunnerState&) const = default;
 };
@@ -92,6 +92,8 @@ struct RoadRunnerOptions {
   std::chrono::nanoseconds close_limit = std::chrono::milliseconds(200);
   /// Runs on zero frames after the first one, each within the run limit and finite, before it counts as ready.
   int qualification_runs = 3;
+  /// When given, the model is Absent unless this file is really there (check_artifact_file).
+  std::string artifact_path;
   /// Makes the model; called on the helper thread, where it may hang.
   std::function<Result<std::unique_ptr<RoadModel>>()> make_model;
   /// Called while the helper thread runs a frame, on the caller's.
@@ -111,7 +113,8 @@ class FencedRunner : public RoadRunner {
   FencedRunner& operator=(const FencedRunner&) = delete;
   ~FencedRunner() override;
 
-  /// Begins to load for frames of this layout: make, bind, check, warm up, qualify, clear. Once.
+  /// Begins to load for frames of this layout: make, bind, check, warm up, qualify, clear. Once. Without a model or its
+  /// file the runner stays Absent.
   void start_load(const FrameLayout& layout);
   /// Waits for the load, at most until its limit or `deadline`.
   RunnerState wait_loaded(runtime::Deadline deadline);

@@ -3,6 +3,11 @@
 #include "ignis/pipeline/road/test_fake_road_model.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
 
 namespace ignis::pipeline {
 namespace {
@@ -127,8 +132,31 @@ TEST(FencedRunner, FaultsOfALoadAreTyped) {
     EXPECT_EQ(load(runner), (RunnerState{Kind::Failed, row.fault}));
     EXPECT_FALSE(runner.fault_text().empty());
   }
+}
+
+TEST(FencedRunner, WithoutAModelOrItsFileItIsAbsent) {
   FencedRunner nothing(RoadRunnerOptions{});
-  EXPECT_EQ(to_string(load(nothing)), "Failed(NotConfigured)");
+  EXPECT_EQ(load(nothing), (RunnerState{Kind::Absent, RoadFault::NotConfigured}));
+
+  const std::string path = ::testing::TempDir() + "ignis_road_artifact_" + std::to_string(getpid());
+  std::remove(path.c_str());
+  for (const auto& [content, is_there] :
+       {std::pair{"", false},
+        {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", false},
+        {"IGNISART and so on", true}}) {
+    FakeRoad road;
+    RoadRunnerOptions options = FakeRoad::options(road.script(), RoadTier::Big);
+    options.artifact_path = path;
+    std::remove(path.c_str());
+    FencedRunner before(options);
+    const Kind without_file = load(before).kind;
+    EXPECT_EQ(without_file, Kind::Absent) << before.fault_text();
+    std::ofstream(path, std::ios::binary) << content;
+    FencedRunner runner(options);
+    EXPECT_EQ(load(runner).kind, is_there ? Kind::Ready : Kind::Absent) << content;
+    EXPECT_EQ(runner.fault_text().empty(), is_there);
+  }
+  std::remove(path.c_str());
 }
 
 TEST(FencedRunner, ALoadBeyondItsLimitIsIgnoredEvenIfItCompletes) {

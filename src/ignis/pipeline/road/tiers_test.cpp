@@ -139,6 +139,16 @@ TEST_F(TieredRunnerTest, WithoutABigModelTheSmallOneIsAllThereIs) {
   EXPECT_EQ(tiers_->requalify().error().reason(), "NothingToTry");
 }
 
+TEST_F(TieredRunnerTest, ABigModelWhoseFileIsMissingLeavesTheSmallOne) {
+  make();
+  options_.big.artifact_path = "/nowhere/big.onnx";
+  tiers_.emplace(options_);
+  ASSERT_TRUE(tiers_->load(fake_layout()));
+  EXPECT_EQ(to_string(tiers_->state()), "Degraded(NotConfigured)");
+  EXPECT_EQ(to_string(tiers_->big_state()), "Absent");
+  EXPECT_EQ(run(1)->tier, RoadTier::Small);
+}
+
 TEST_F(TieredRunnerTest, ASmallModelThatDoesNotLoadIsUnavailable) {
   small_->load_act = Act::Error;
   make();

@@ -131,6 +131,14 @@ double Consumer::elapsed_s(uint64_t now_ns) {
   return seconds;
 }
 
+// The producer's warp and this side's pose conversion come from one camera profile (weakness 17).
+bool Consumer::is_version_right(const DriverStateQuality& quality) const {
+  return (options_.profile.empty() || text_of(quality.profile) == options_.profile) &&
+         (options_.profile_version == 0 || quality.profile_version == options_.profile_version) &&
+         (options_.warp_id == 0 || quality.warp_id == options_.warp_id) &&
+         (quality.warp_id & kCameraVersionMask) == (options_.camera.version & kCameraVersionMask);
+}
+
 Unknown Consumer::check_message(const DriverMessage* message, uint64_t now_ns) {
   // Companions without a state say that frames stopped; they do not keep the state's topic alive.
   if (message != nullptr && message->state) health_.receive(now_ns);
@@ -142,17 +150,14 @@ Unknown Consumer::check_message(const DriverMessage* message, uint64_t now_ns) {
   const DriverState& state = *message->state;
   const DriverStateQuality& quality = *message->quality;
   if (state.frame_id != quality.frame_id) return Unknown::FrameMismatch;
-  if ((!options_.profile.empty() && text_of(quality.profile) != options_.profile) ||
-      (options_.profile_version != 0 && quality.profile_version != options_.profile_version) ||
-      (options_.warp_id != 0 && quality.warp_id != options_.warp_id)) {
-    return Unknown::VersionMismatch;
-  }
   const bool is_repeated = last_frame_id_ == state.frame_id;
   last_frame_id_ = state.frame_id;
   const Reasons blocking = quality.reasons & (kBlockingReasons | options_.also_blocking);
   if (!message->is_envelope_valid || !quality.valid || !blocking.is_empty()) {
     return Unknown::NotValid;
   }
+  // After validity: an unbound producer has no warp, and says so in its reasons.
+  if (!is_version_right(quality)) return Unknown::VersionMismatch;
   if (is_repeated) return Unknown::RepeatedFrame;
   if (!health_.is_rate_right()) return Unknown::WrongRate;
   if (!are_values_good(state.left) || !are_values_good(state.right) ||

@@ -32,6 +32,9 @@ struct DriverMessage {
   bool is_envelope_valid = false;  ///< the event's own flag
 };
 
+/// The part of a companion's warp id that is the version of the producer's camera profile (published_warp_id()).
+inline constexpr uint32_t kCameraVersionMask = 0xFFFF;
+
 /// Why a turn knows nothing of the driver.
 enum class Unknown : uint8_t {
   Nothing,          ///< nothing is missing
@@ -57,7 +60,7 @@ std::string_view to_string(Answer answer);
 
 struct ConsumerOptions {
   PolicySettings policy;
-  /// Its version and pose constants are what both sides must agree on.
+  /// Its pose constants are used here, and its version must be the one in the companion's warp id.
   Camera camera;
   Side stored_side = Side::Left;
   bool is_demo = false;
@@ -109,6 +112,7 @@ class Consumer {
 
  private:
   struct Seen;
+  bool is_version_right(const DriverStateQuality& quality) const;
   Unknown check_message(const DriverMessage* message, uint64_t now_ns);
   Side choose_side(const DriverMessage* message, bool is_usable, const CarState& car);
   Seen look(const DriverData& driver, uint32_t known,

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <random>
 
 namespace ignis::pipeline {
 namespace {
@@ -41,7 +42,7 @@ class Drive {
     quality_.known_wheel = true;
     std::memcpy(quality_.profile.data(), "comma-553", 9);
     quality_.profile_version = 3;
-    quality_.warp_id = 4;
+    quality_.warp_id = 4 << 16 | 1;  // of a camera profile of version 1
   }
   static ConsumerOptions with_camera() {
     ConsumerOptions options;
@@ -416,12 +417,22 @@ TEST(Consumer, AnotherVersionIsUnknown) {
     ConsumerOptions options = Drive::with_camera();
     options.profile = i == 1 ? "comma-38" : "comma-553";
     options.profile_version = i == 2 ? 4 : 3;
-    options.warp_id = i == 3 ? 5 : 4;
+    options.warp_id = i == 3 ? 5 << 16 | 1 : 4 << 16 | 1;
     Drive drive(options);
     const Verdict verdict = drive.turns(20);
     EXPECT_EQ(verdict.unknown, i == 0 ? Unknown::Nothing : Unknown::VersionMismatch) << i;
     EXPECT_EQ(verdict.attention, i == 0 ? Attention::Attentive : Attention::Unknown) << i;
   }
+}
+
+TEST(Consumer, AnotherVersionOfTheCameraProfileIsUnknown) {
+  ConsumerOptions options = Drive::with_camera();
+  options.camera.version = 2;  // its pose constants are not those of the producer's warp
+  Drive drive(options);
+  const Verdict verdict = drive.turns(20);
+  EXPECT_EQ(verdict.unknown, Unknown::VersionMismatch);
+  EXPECT_EQ(verdict.attention, Attention::Unknown);
+  EXPECT_FALSE(verdict.pose);
 }
 
 TEST(Consumer, ADeploymentMayMakeCalibrationReasonsBlocking) {
@@ -433,6 +444,38 @@ TEST(Consumer, ADeploymentMayMakeCalibrationReasonsBlocking) {
   Drive usual;
   usual.quality_.reasons = Reason::CalibStale;
   EXPECT_EQ(usual.turns(20).unknown, Unknown::Nothing);
+}
+
+// Whatever is taken away from whichever message: no frame without everything is attentive.
+TEST(Consumer, NoLossOfDataMakesADriverAttentive) {
+  std::mt19937 generator(3);  // fixed: a failure repeats itself
+  const auto rng = [&] { return static_cast<uint32_t>(generator()); };
+  const uint32_t needed =
+      kAllDriverFields & ~bit(DriverField::SleepProb) & ~bit(DriverField::FacePositionStd);
+  Drive drive;
+  drive.turns(20);
+  int attentive_turns = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const uint32_t lost_fields = rng() % 4 == 0 ? rng() & kAllDriverFields : 0;
+    const uint32_t reasons = rng() % 4 == 0 ? rng() & ((uint32_t{1} << kReasonCount) - 1) : 0;
+    const uint32_t flags = rng() % 4 == 0 ? rng() : 0;
+    const Verdict verdict = drive.turn([&](DriverMessage& m) {
+      m.quality->known_left &= ~lost_fields;
+      m.quality->reasons = Reasons(reasons);
+      if ((flags & 1) != 0) m.state->left.has_lists = false;
+      if ((flags & 2) != 0) m.is_envelope_valid = false;
+      if ((flags & 4) != 0) m.quality->valid = false;
+      if ((flags & 8) != 0) m.state->left.face_orientation[0] = kNan;
+      if ((flags & 16) != 0) ++m.quality->frame_id;
+      if ((flags & 32) != 0) m.quality.reset();
+    });
+    if (verdict.attention != Attention::Attentive) continue;
+    ++attentive_turns;
+    ASSERT_EQ(lost_fields & needed, 0u);
+    ASSERT_TRUE((Reasons(reasons) & kBlockingReasons).is_empty());
+    ASSERT_EQ(flags & 63, 0u);
+  }
+  EXPECT_GT(attentive_turns, 5000);
 }
 
 TEST(Consumer, AnUnknownCarIsTheCautiousCase) {

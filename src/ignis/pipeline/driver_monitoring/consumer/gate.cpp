@@ -57,10 +57,6 @@ bool Gate::has_two_writers(uint64_t writer_id, uint64_t now_ns) {
 
 std::optional<LeaveCause> Gate::fault_of(const DriverStateQuality& quality, uint64_t now_ns) {
   if (has_two_writers(quality.writer_id, now_ns)) return LeaveCause::TwoWriters;
-  if ((options_.profile_version != 0 && quality.profile_version != options_.profile_version) ||
-      (options_.warp_id != 0 && quality.warp_id != options_.warp_id)) {
-    return LeaveCause::VersionMismatch;
-  }
   // Time stamps ahead of now are as worthless as old ones: the clocks are not the same.
   if (quality.publish_time_ns > now_ns ||
       is_over(now_ns - quality.publish_time_ns, options_.age_limit)) {
@@ -71,6 +67,11 @@ std::optional<LeaveCause> Gate::fault_of(const DriverStateQuality& quality, uint
   const bool is_repeated = last_frame_id_ == quality.frame_id;
   last_frame_id_ = quality.frame_id;
   if (!quality.valid || !blocking.is_empty()) return LeaveCause::NotValid;
+  // After validity: an unbound producer has no warp, and says so in its reasons.
+  if ((options_.profile_version != 0 && quality.profile_version != options_.profile_version) ||
+      (options_.warp_id != 0 && quality.warp_id != options_.warp_id)) {
+    return LeaveCause::VersionMismatch;
+  }
   if (is_repeated) return LeaveCause::RepeatedFrame;
   return std::nullopt;
 }
