@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -303,6 +306,17 @@ TEST(Host, ItEndsWhileAModelHangs) {
   EXPECT_EQ(script->hanging(), 1);
   script->release();
   while (script.use_count() > 1) std::this_thread::yield();  // the thread frees what it held
+}
+
+TEST(Reasons, EachIsExplained) {
+  std::ifstream file(std::string(IGNIS_SOURCE_DIR) + "/docs/driver-monitoring.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  for (int i = 0; i < kReasonCount; ++i) {
+    const auto reason = static_cast<Reason>(i);
+    const std::string row = "| " + std::to_string(i) + " | `" + std::string(to_string(reason)) +
+                            "` | " + (kBlockingReasons.has(reason) ? "yes" : "no") + " |";
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  }
 }
 
 TEST(Watchdog, SpeaksOfTheLastFrameTwiceASecond) {

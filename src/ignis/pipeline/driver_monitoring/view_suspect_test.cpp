@@ -136,13 +136,13 @@ INSTANTIATE_TEST_SUITE_P(Luma, ViewFaults,
                          [](const auto& row) { return std::string(row.param.name); });
 
 TEST(ViewMonitor, ALevelBetweenTheTwoLimitsKeepsWhatWas) {
-  // Flat begins below 5 grey levels and ends above 6.5. A square wave of +-5.7 has a deviation of 5.7.
+  // Flat begins below 4 grey levels and ends above 5.2. A square wave of +-4.5 has a deviation of 4.5.
   const Scene between = [](int x, int, int index) {
-    return 100 + (x / 80 % 2 == 0 ? 11 : 0) + index % 2;
+    return 100 + (x / 80 % 2 == 0 ? 9 : 0) + index % 2;
   };
   View view;
   EXPECT_FALSE(view.show(between, 3000));
-  EXPECT_NEAR(view.monitor.statistics().deviation * 219, 5.5, 0.2);
+  EXPECT_NEAR(view.monitor.statistics().deviation * 219, 4.5, 0.2);
   EXPECT_TRUE(view.show(hand, 1500));
   EXPECT_TRUE(view.show(between, 3000));
   EXPECT_FALSE(view.show(cabin, 1500));
