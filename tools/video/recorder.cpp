@@ -239,7 +239,7 @@ Status Recorder::State::open_encoder(const AVCodec* encoder) {
   codec->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   AVDictionary* settings = nullptr;
   if (std::string_view(encoder->name) == "libx264") {
-    av_dict_set(&settings, "preset", "superfast", 0);
+    av_dict_set(&settings, "preset", "ultrafast", 0);
     av_dict_set_int(&settings, "crf", options.quality, 0);
   } else {
     codec->flags |= AV_CODEC_FLAG_QSCALE;

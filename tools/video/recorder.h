@@ -17,7 +17,7 @@ struct RecorderOptions {
   /// True: picture n is shown at n / fps. False: pictures lie as far apart as their times.
   bool has_even_times = false;
   int queue_limit = 8;  ///< pictures that wait for the encoder, 1..64
-  int quality = 23;     ///< H.264's constant rate factor, 0 (best) to 51
+  int quality = 26;     ///< H.264's constant rate factor, 0 (best) to 51
   uint64_t size_limit_bytes = uint64_t{8} << 30;
   std::string encoder;  ///< FFmpeg's name; empty: libx264 where there is one, else mpeg4
 };

@@ -87,7 +87,7 @@ TEST_P(RecorderWith, WritesWhatDecodesToTheSamePictures) {
         if (!frame) break;
         EXPECT_EQ(frame->info.frame_id, static_cast<uint32_t>(i));
         // Frames are not kept: a source lends a limited number.
-        EXPECT_NEAR(mean_luma(*frame), luma[static_cast<size_t>(i)], 1.0) << i;
+        EXPECT_NEAR(mean_luma(*frame), luma[static_cast<size_t>(i)], 2.0) << i;
         pipeline::Frame copy = *frame;
         copy.memory.reset();
         copy.bytes = {};
@@ -198,10 +198,12 @@ TEST(Recorder, AFullQueueDropsPicturesAndGoesOn) {
   options.queue_limit = 1;
   auto recorder = Recorder::create(folder.file("clip.mp4"), options);
   ASSERT_TRUE(recorder) << recorder.error().to_string();
-  const auto source = drive("size=1928x1208");
+  const auto frame = drive("size=1928x1208")->receive(seconds(1));
+  ASSERT_TRUE(frame);
+  // Copying is much faster than encoding: one picture is being encoded, one waits, soon one finds no room.
   uint64_t taken = 0, refused = 0;
-  for (int i = 0; i < 60 && refused == 0; ++i) {
-    const Status status = (*recorder)->write(*source->receive(seconds(1)));
+  for (int i = 0; i < 500 && refused == 0; ++i) {
+    const Status status = (*recorder)->write(*frame);
     if (status) {
       ++taken;
     } else {
@@ -209,12 +211,12 @@ TEST(Recorder, AFullQueueDropsPicturesAndGoesOn) {
       ++refused;
     }
   }
-  const Status waited = (*recorder)->write(*source->receive(seconds(1)), seconds(20));
+  const Status waited = (*recorder)->write(*frame, seconds(20));
   EXPECT_TRUE(waited) << waited.error().to_string();
   ASSERT_TRUE((*recorder)->close());
   EXPECT_EQ((*recorder)->written_count(), taken + 1);
   EXPECT_EQ((*recorder)->dropped_count(), refused);
-  EXPECT_GE(refused, 1u) << "The encoder is faster than drawing; the queue was never full.";
+  EXPECT_EQ(refused, 1u) << "The encoder is faster than copying; the queue was never full.";
 }
 
 TEST(Recorder, RefusesWhatCannotBe) {

@@ -319,6 +319,33 @@ TEST(Synthetic, APacedSourceDropsWhatNobodyFetchesAndTimesOutWhenStopped) {
   EXPECT_GE(timeouts, 1);
 }
 
+TEST(Synthetic, EveryFrameIsLateRatherThanNever) {
+  SyntheticOptions options;
+  options.scenario = "front";
+  options.width_px = 320, options.height_px = 200;
+  options.rate_hz = 200;
+  options.pace = Pace::EveryFrame;
+  auto opened = SyntheticSource::create(plain_portrait(), options);
+  ASSERT_TRUE(opened);
+  uint64_t last_sof_ns = 0;
+  for (uint32_t i = 0; i < 12; ++i) {
+    if (i == 4) std::this_thread::sleep_for(milliseconds(60));
+    const auto frame = (*opened)->receive(milliseconds(5000));
+    ASSERT_TRUE(frame) << frame.error().to_string();
+    EXPECT_EQ(frame->info.frame_id, i);
+    // Later frames are never closer together than the rate says, and none comes from the future.
+    if (i > 0) {
+      EXPECT_GE(frame->info.timestamp_sof_ns, last_sof_ns + 5'000'000);
+    }
+    if (i == 4) {  // the gap is that of the reader, not of the past
+      EXPECT_GE(frame->info.timestamp_sof_ns, last_sof_ns + 50'000'000);
+    }
+    last_sof_ns = frame->info.timestamp_sof_ns;
+    EXPECT_LE(last_sof_ns, frame->info.receive_time_ns);
+  }
+  EXPECT_EQ((*opened)->dropped_count(), 0u);
+}
+
 TEST(Synthetic, ASteadyStreamAllocatesNothing) {
 #ifndef IGNIS_TEST_COUNTS_ALLOCATIONS
   GTEST_SKIP() << "Allocations are not counted in this build.";
