@@ -62,7 +62,7 @@ inline bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-/// Lets the client connect: it asks once in vain.
+/// Lets the client connect: it asks in vain. No other client may come or go meanwhile.
 inline void connect(RingServer& server, RingClient& client) {
   const uint32_t before = server.counters().clients;
   EXPECT_TRUE(eventually([&] {
