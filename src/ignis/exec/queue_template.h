@@ -53,9 +53,10 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// A maximal run of calls that no queue takes: the host's.
+/// A maximal run of calls that no queue takes: the host's. `device` and `queue` of its calls mean nothing.
 struct HostRun {
   std::vector<BatchCall> calls;
+  std::vector<std::string> touched;  ///< owners of the memory it touches, in name order
   bool operator==(const HostRun&) const = default;
 };
 
@@ -64,7 +65,21 @@ struct TemplateStep {
   bool is_batch = false;
   Batch batch;
   HostRun host;
+  /// Earlier batches (indices of steps, ascending) that must be complete before this step runs or is submitted, because no
+  /// timeline wait of its own queues orders them. What other steps of the same run of the template left in `pending` need
+  /// not be waited for: so a writer of a stage's slot waits for that slot's last reader and not for the device. Host runs
+  /// are no part of it: a step after one starts when it is complete in any case.
+  std::vector<int> after;
   bool operator==(const TemplateStep&) const = default;
+};
+
+/// Bytes of an input that a template touches. Two inputs that lie over each other at run are told by them.
+struct InputUse {
+  int input = 0;
+  int lane = 0;
+  uint64_t begin_bytes = 0, end_bytes = 0;
+  bool is_written = false;
+  bool operator==(const InputUse&) const = default;
 };
 
 /// A schedule after every decision about queues, and still without an address.
@@ -75,6 +90,10 @@ struct QueueTemplate {
   int input_count = 0;
   bool has_link_time_inputs = false;  ///< a long schedule: input addresses are baked at link
   bool is_profiled = false;
+  /// Sorted by input, lane, written or not, begin; those of one kind are disjoint. A written one that meets any use of
+  /// another input at run is AliasedArguments, unless both are in one of `aliased_inputs`.
+  std::vector<InputUse> input_uses;
+  std::vector<std::vector<int>> aliased_inputs;  ///< sets of inputs that count as one base here
 };
 
 }  // namespace ignis::exec
