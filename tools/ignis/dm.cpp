@@ -60,10 +60,18 @@ struct Setup {
   SourceOptions source;
 };
 
-Error as_source(Error error) {
+/// An error of the source: whose fault it is, on one line.
+Error as_source(const Error& error, const std::string& source) {
   if (error.code() == ErrorCode::DeviceLost || error.code() == ErrorCode::Timeout) return error;
-  if (error.reason() == "UnknownSource") return as_usage(std::move(error));
-  return as_file(std::move(error));
+  const size_t end = error.message().find('\n');
+  std::string sentence = error.message().substr(0, end);
+  if (end != std::string::npos)
+    sentence =
+        sentence.substr(0, sentence.rfind(". ") + 1) + " The forms of a source: ignis dm --help.";
+  const bool is_scenario = source.starts_with("synthetic:");
+  const bool is_usage = error.reason() == "UnknownSource" && error.code() != ErrorCode::NotFound;
+  const Error short_error(error.code(), sentence, error.reason());
+  return is_usage || is_scenario ? as_usage(short_error) : as_file(short_error);
 }
 
 Result<Setup> read_options(const Context& context, const DmOptions& options) {
@@ -91,7 +99,8 @@ Result<Setup> read_options(const Context& context, const DmOptions& options) {
     if (auto profile = pipeline::parse_profile(options.profile); !profile)
       return as_usage(std::move(profile).error());
   }
-  if (auto spec = parse_source(options.source); !spec) return as_source(std::move(spec).error());
+  if (auto spec = parse_source(options.source); !spec)
+    return as_source(spec.error(), options.source);
   setup.model.profile = options.profile;
   setup.model.side =
       options.side == "right" ? pipeline::DriverSide::Right : pipeline::DriverSide::Left;
@@ -128,7 +137,9 @@ pipeline::HostOptions host_options(const Setup& setup, const DmOptions& options)
 /// Binds the model to the source's first frame, so that no frame waits for a compile. The source is opened only to look and
 /// opened again afterwards: what it gives meanwhile would be late. A source that gives nothing yet is no error.
 Status prepare(pipeline::Host& host, const std::string& source, const SourceOptions& options) {
-  IGNIS_TRY_ASSIGN(const auto look, open_source(source, options));
+  auto opened = open_source(source, options);
+  if (!opened) return as_source(opened.error(), source);
+  const std::unique_ptr<pipeline::FrameSource> look = *std::move(opened);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   while (std::chrono::steady_clock::now() < deadline && !g_is_stopped.load()) {
     const auto frame = look->receive(std::chrono::milliseconds(200));
@@ -221,7 +232,7 @@ Result<Exit> watch(const Context& context, const DmOptions& options, Setup& setu
   IGNIS_TRY(prepare(host, options.source, setup.source));
   progress.clear();
   auto source = open_source(options.source, setup.source);
-  if (!source) return as_source(std::move(source).error());
+  if (!source) return as_source(source.error(), options.source);
   identity.source = (*source)->describe();
   if (options.view_port >= 0) {
     IGNIS_TRY_ASSIGN(listeners.page,
@@ -273,7 +284,7 @@ Result<Exit> replay(const Context& context, const DmOptions& options, Setup& set
   setup.source.pace = pipeline::Pace::Fast;
   IGNIS_TRY(prepare(host, options.source, setup.source));
   auto source = open_source(options.source, setup.source);
-  if (!source) return as_source(std::move(source).error());
+  if (!source) return as_source(source.error(), options.source);
   identity.source = (*source)->describe();
   ReplayOptions replay_options;
   replay_options.tolerance = options.tolerance;

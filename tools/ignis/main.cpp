@@ -5,6 +5,7 @@
 #include "tools/ignis/commands.h"
 #include "tools/ignis/terminal.h"
 #include "tools/io/files.h"
+#include "tools/video/open_source.h"
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <unistd.h>
@@ -308,6 +309,7 @@ void add_commands(CLI::App& app, Command& chosen) {
                     "dmonitoring.onnx --replay drive.log",
                     dm_command, dm, chosen);
   add_dm(*sub, *dm);
+  sub->footer("Sources:\n" + source_forms() + "\n\n" + sub->get_footer());
 
   std::shared_ptr<DevicesOptions> devices;
   sub = add_command(app, "devices", "List the devices of this machine", "ignis devices --check",

@@ -305,7 +305,7 @@ function drawRun(turn) {
       ? turn.calibration.rpy.map((v) => v.toFixed(3)).join(", ") : "none heard";
   buildFacts($("run"), [
     ["source", i.source],
-    ["model", `${i.model} (${i.profile}, ${i.model_hash})`],
+    ["model", `${i.profile} · ${i.model} · ${i.model_hash}`],
     ["calibration", calibration, turn && turn.calibration ? "" : "quiet"],
     ["publish", ...publish],
     ["log", ...log],

@@ -134,7 +134,7 @@ export function drawStages(canvas, turns, now, colors, limit) {
     context.setLineDash([]);
     context.fillStyle = "#f2645a";
     context.textAlign = "left";
-    context.fillText("limit " + limit + " ms", left + 4, y(limit) - 4);
+    context.fillText("limit " + limit + " ms", left + 4, y(limit) + (y(limit) < 20 ? 12 : -4));
   }
 }
 
