@@ -71,6 +71,7 @@ struct Host::State {
   bool has_looked_up = false;
   FrameLayout looked_up_layout;
   std::optional<Camera> looked_up_camera;
+  std::string camera_error;              ///< why there is none
   Camera last_camera;                    ///< the last one found; version 1 before
   std::optional<Binding> frame_binding;  ///< of the last frame; kept so that its strings are
 
@@ -97,8 +98,9 @@ const Camera* Host::State::find_camera_of(const FrameLayout& layout) {
       looked_up_camera = *std::move(found);
       last_camera = *looked_up_camera;
     } else {
-      keeper.note_error(found.error());
-      IGNIS_LOG(Error, "driver_monitoring") << keeper.last_error();
+      camera_error = found.error().to_string();
+      // A source that changes its layout all the time must not fill the log.
+      IGNIS_LOG_EVERY_MS(Error, "driver_monitoring", 1000) << camera_error;
     }
   }
   return looked_up_camera ? &*looked_up_camera : nullptr;
@@ -304,7 +306,10 @@ void Host::restart() { state_->keeper.restart(); }
 
 const HostCounters& Host::counters() const { return state_->counters; }
 const Model* Host::model() const { return state_->keeper.model(); }
-const std::string& Host::last_error() const { return state_->keeper.last_error(); }
+const std::string& Host::last_error() const {
+  const bool has_no_camera = state_->has_looked_up && !state_->looked_up_camera;
+  return has_no_camera ? state_->camera_error : state_->keeper.last_error();
+}
 std::string_view Host::view_fault() const { return to_string(state_->view.fault()); }
 
 }  // namespace ignis::pipeline

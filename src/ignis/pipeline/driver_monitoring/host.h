@@ -65,8 +65,8 @@ uint32_t published_warp_id(uint32_t model_warp_id, const Camera& camera);
 Result<bool> parse_switch(std::string_view text);
 
 /// From a frame to a driver state that says what is known, why and how old it is. Not thread-safe.
-/// Never fails: whatever goes wrong becomes a reason in the report. Never waits longer than `run_limit` in one call but
-/// for prepare() and the destructor: the model runs on a thread of its own, and one that hangs is left to itself.
+/// Never fails: whatever goes wrong becomes a reason in the report. No call but prepare() and the destructor waits longer
+/// than twice `run_limit` (a bind, then a run): the model runs on a thread of its own, and one that hangs is left to itself.
 class Host {
  public:
   /// `model` may be null with the load's reason (ModelUnavailable, SliceOutOfRange, …): then every report says so.
@@ -94,7 +94,7 @@ class Host {
   const HostCounters& counters() const;
   /// Null while there is none or it is busy (binding, restarting, hung). Until the next call of process() or prepare().
   const Model* model() const;
-  /// Why the last bind, run or search for a camera failed, as a sentence; empty when none did.
+  /// Why the last frame has no camera, else why the last bind or run failed, as a sentence; empty when none did.
   const std::string& last_error() const;
   /// Why the view is suspect ("dark", "frozen"); "none" when it is not.
   std::string_view view_fault() const;

@@ -120,8 +120,9 @@ void ModelKeeper::finish_bind(uint64_t now_ns) {
       return;
     }
     // The model is sound, these frames are not for it: no restart will help, other frames will.
-    note_error(status.error());
-    IGNIS_LOG(Error, kArea) << "The model refuses " << describe(pending_) << ": " << last_error_;
+    last_error_ = status.error().to_string();
+    IGNIS_LOG_EVERY_MS(Error, kArea, 1000)
+        << "The model refuses " << describe(pending_) << ": " << last_error_;
     refused_ = pending_;
     phase_ = Phase::Ready;
     standing_ = Reasons();
@@ -138,9 +139,9 @@ void ModelKeeper::finish_bind(uint64_t now_ns) {
   }
   if (last_bound_ && !last_bound_->fits(pending_)) {
     ++counters_.rebinds;
-    IGNIS_LOG(Warning, kArea) << "The frames changed from " << describe(*last_bound_) << " to "
-                              << describe(pending_) << "; the model is bound anew (change "
-                              << counters_.rebinds << ").";
+    IGNIS_LOG_EVERY_MS(Warning, kArea, 1000)
+        << "The frames changed from " << describe(*last_bound_) << " to " << describe(pending_)
+        << "; the model is bound anew (change " << counters_.rebinds << ").";
   }
   bound_ = last_bound_ = pending_;
   refused_.reset();

@@ -66,7 +66,6 @@ class ModelKeeper {
   /// Of the model first given or made; empty strings without one.
   const ModelIdentity& identity() const { return identity_; }
   const std::string& last_error() const { return last_error_; }
-  void note_error(const Error& error) { last_error_ = error.to_string(); }
 
  private:
   enum class Phase { Ready, Binding, Waiting, Restarting, Unavailable };

@@ -31,6 +31,15 @@ class FakeScript {
     const std::lock_guard lock(mutex_);
     for (int i = 0; i < count; ++i) binds_.push_back(step);
   }
+  void add_makes(Step step, int count = 1) {
+    const std::lock_guard lock(mutex_);
+    for (int i = 0; i < count; ++i) makes_.push_back(step);
+  }
+  /// What a making of a model shall return before it makes one.
+  Status next_make() {
+    std::unique_lock lock(mutex_);
+    return outcome(next(makes_, lock));
+  }
   /// The layouts it refuses are those of this width; 0 for none.
   void refuse_width(int width_px) {
     const std::lock_guard lock(mutex_);
@@ -109,7 +118,7 @@ class FakeScript {
 
   mutable std::mutex mutex_;
   std::condition_variable released_;
-  std::deque<Step> runs_, binds_;
+  std::deque<Step> runs_, binds_, makes_;
   int releases_ = 0, hanging_ = 0, binds_done_ = 0, runs_done_ = 0, refused_width_px_ = 0;
   std::optional<Decoded> decoded_;
   std::optional<HeadTable> table_;

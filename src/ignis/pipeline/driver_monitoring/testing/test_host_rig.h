@@ -65,6 +65,7 @@ class HostRig {
     options.run_limit = std::chrono::seconds(10);  // of the real clock: slow machines are no hangs
     options.now_ns = [this] { return now_ns; };
     options.make_model = [s = script]() -> Result<std::unique_ptr<Model>> {
+      IGNIS_TRY(s->next_make());
       return std::unique_ptr<Model>(std::make_unique<FakeModel>(s));
     };
     next_info.frame_id = 1000;
