@@ -8,7 +8,7 @@
 set -euo pipefail
 
 build=(g++ make cmake ninja-build ccache pkg-config llvm-19-dev libprotozero-dev nlohmann-json3-dev
-  libcli11-dev libfmt-dev libxxhash-dev libsodium-dev zlib1g-dev libzstd-dev libpng-dev libjpeg-dev
+  libcli11-dev libfmt-dev libxxhash-dev libsodium-dev libsqlite3-dev zlib1g-dev libzstd-dev libpng-dev libjpeg-dev
   capnproto libcapnp-dev libzmq3-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libcpp-httplib-dev)
 demo=(python3 python3-pip python3-venv ca-certificates)
 test=(libgtest-dev libgmock-dev clang-19 lld qemu-user llvm-19-tools libonnx-testdata

@@ -39,7 +39,7 @@ const std::vector<Layer>& layers() {
       {"runtime",  {"base"}, {}},
       {"exec",     {"base", "runtime"}, {"sodium.h"}},
       {"drivers",  {"base", "runtime"}, {}},
-      {"engine",   {"base", "ir", "tensor", "onnx", "schedule", "codegen", "interp", "runtime", "exec"}, {"xxhash.h", "sodium.h"}},
+      {"engine",   {"base", "ir", "tensor", "onnx", "schedule", "codegen", "interp", "runtime", "exec"}, {"xxhash.h", "sodium.h", "sqlite3.h"}},
       {"pipeline/frames",    {"base"}, {"nlohmann"}},
       {"pipeline/messages",  {"base"}, {"capnp", "kj", "event.capnp.h"}},
       {"pipeline/transport", {"base", "pipeline/messages"}, {"zmq.h"}},

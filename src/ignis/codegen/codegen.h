@@ -46,6 +46,9 @@ Result<ProgramImage> compile_llvm(const Program& program, const Target& target,
                                   bool keep_source = false);
 /// The compiler behind compile_llvm and its version, "llvm 19.1.7": part of what an artifact says of itself.
 std::string compiler_id();
+/// What compiles programs for `target`: compiler_id(), or for the "c" renderer the first line of what the C compiler says
+/// of itself. Errors: NotFound when there is none.
+Result<std::string> compiler_id(const Target& target);
 /// Assembly text of the same code, for inspection and tests.
 Result<std::string> assemble_llvm(const Program& program, const Target& target);
 

@@ -65,6 +65,7 @@ Result<CompiledArtifact> compile_artifact(const std::string& model_path,
     CompiledTarget row;
     row.name = needs.name();
     row.times = sessions.back().times();
+    row.lookups = sessions.back().program_lookups();
     row.kernels = sessions.back().kernel_count();
     row.programs = sessions.back().program_count();
     for (const ProgramImage& program : plan->programs) {

@@ -24,6 +24,7 @@ struct CompileOptions {
 struct CompiledTarget {
   std::string name;  ///< "x86_64-avx2"
   StageTimes times;
+  std::vector<ProgramLookup> lookups;
   int kernels = 0, programs = 0;
   int64_t code_bytes = 0, arena_bytes = 0, constant_bytes = 0;
 };

@@ -146,7 +146,7 @@ void Planner::add_call(size_t kernel, const KernelName& name) {
     call.bytes += static_cast<double>(schedule_.buffers[static_cast<size_t>(b)].size_bytes());
   }
   call.max_parts = static_cast<int>(std::clamp<int64_t>(lowered.parallel_units, 1, 1 << 20));
-  call.name = plan_.programs[static_cast<size_t>(call.program)].name;
+  call.name = kernels_.names[static_cast<size_t>(compiled)];
   call.layer = name.layers;
   call.flops = lowered.flops;
   plan_.calls.push_back(std::move(call));
@@ -218,9 +218,11 @@ Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
     progress = [&](int done, int total) { options.progress("compile", done, total); };
   }
   IGNIS_TRY_ASSIGN(CompiledKernels kernels,
-                   compile_kernels(schedule, config, words, progress, options.seeded_fault));
+                   compile_kernels(schedule, config, words, progress, options.seeded_fault,
+                                   options.program_cache.get()));
   times.lower_s = kernels.lower_s;
   times.compile_s = kernels.compile_s;
+  times.cache_s = kernels.cache_s;
 
   IGNIS_TRY_ASSIGN(
       const Constants constants,
@@ -232,7 +234,8 @@ Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
   exec::Plan plan = Planner(schedule, kernels, constants, options).make(names, folded, stored);
   IGNIS_TRY_ASSIGN(exec::Executable executable, exec::Executable::create(std::move(plan), device));
   times.load_s = seconds_since(begin);
-  return CompiledGraph{std::move(executable), std::move(stored), times, std::move(kernels.passes)};
+  return CompiledGraph{std::move(executable), std::move(stored), times, std::move(kernels.passes),
+                       std::move(kernels.lookups)};
 }
 
 }  // namespace ignis::engine

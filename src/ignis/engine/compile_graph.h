@@ -30,6 +30,7 @@ struct GraphOptions {
   std::function<void(const std::string& stage, int done, int total)> progress;
   int seeded_fault =
       -1;  ///< for tests: the distinct program of this index stores each value plus 1
+  std::shared_ptr<ProgramCache> program_cache;  ///< null: every kernel is compiled
 };
 
 /// What a call of the program writes, for comparing it with a reference: the buffer at `slot` in `layout`.
@@ -47,7 +48,8 @@ struct CompiledGraph {
   exec::Executable executable;
   std::vector<StoredValue> stored;  ///< one for each call of the plan
   StageTimes times;
-  std::vector<PassTime> passes;
+  std::vector<PassTime> passes;        ///< of the kernels that were compiled
+  std::vector<ProgramLookup> lookups;  ///< one for each distinct kernel
 };
 
 /// The whole chain from a tensor graph to an Executable: schedule, lower, compile, pack the constants, run what

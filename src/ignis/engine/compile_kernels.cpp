@@ -1,6 +1,7 @@
 #include "ignis/engine/compile_kernels.h"
 
 #include "ignis/engine/on_threads.h"
+#include "ignis/engine/program_record.h"
 #include "ignis/ir/graph.h"
 #include "ignis/runtime/device.h"
 
@@ -27,11 +28,19 @@ struct Job {
   std::optional<CompiledKernel> done;
   std::optional<Error> error;
   std::vector<codegen::PassRecord> passes;
-  double lower_s = 0, compile_s = 0;
+  ProgramLookup lookup;
+  double lower_s = 0, compile_s = 0, cache_s = 0;
 };
 
-// "k07_conv_relu": a C identifier, unique in the program, the same for the same model.
-std::string symbol_name(size_t index, const std::string& word) {
+// What all jobs of a graph share.
+struct Shared {
+  const codegen::Config& config;
+  ProgramCache* cache = nullptr;
+  CodeIdentity code;  // filled when there is a cache
+};
+
+// "k07_conv_relu": unique in the program, the same for the same model.
+std::string program_name(size_t index, const std::string& word) {
   std::string name = "k" + std::string(index < 10 ? "0" : "") + std::to_string(index);
   if (!word.empty()) name += '_';
   for (const char c : word.substr(0, 48)) {
@@ -57,12 +66,13 @@ ir::Node with_fault(ir::Graph& graph, const ir::Node& sink) {
   return graph.rebuild(sink, stores);
 }
 
-Status run_job(Job& job, const codegen::Config& config) {
+// Lowers and compiles. Not from the name: whatever stands in the object is the same for equal kernels of all models.
+Status compile_job(Job& job, const codegen::Config& config, const Digest& content) {
   Clock::time_point begin = Clock::now();
   IGNIS_TRY_ASSIGN(codegen::Lowered lowered, codegen::lower(job.sink, config));
   job.lower_s = seconds_since(begin);
   job.passes = std::move(lowered.passes);
-  lowered.program.name = job.name;
+  lowered.program.name = program_symbol(content);
   begin = Clock::now();
   CompiledKernel kernel;
   kernel.parallel_units = lowered.parallel_units;
@@ -77,8 +87,31 @@ Status run_job(Job& job, const codegen::Config& config) {
   return {};
 }
 
+Status run_job(Job& job, const Shared& shared) {
+  const Clock::time_point begin = Clock::now();
+  const Digest content = kernel_digest(job.sink);
+  const bool asks = shared.cache != nullptr && job.lookup.outcome != CacheOutcome::Bypassed;
+  if (!asks) {
+    IGNIS_TRY(compile_job(job, shared.config, content));
+    job.lookup.seconds = seconds_since(begin);
+    return {};
+  }
+  const ProgramKey key = make_program_key(content, shared.code);
+  CompiledKernel kernel;
+  job.lookup = shared.cache->find(key, &kernel);
+  if (job.lookup.outcome == CacheOutcome::Miss) {
+    IGNIS_TRY(compile_job(job, shared.config, content));
+    shared.cache->put({key, job.name, *job.done});
+  } else {
+    job.done = std::move(kernel);
+  }
+  job.lookup.seconds = seconds_since(begin);
+  job.cache_s = job.lookup.seconds - job.lower_s - job.compile_s;
+  return {};
+}
+
 // Runs all jobs on as many threads as the machine has, the calling one included. The first error stops the rest.
-void run_jobs(std::vector<Job>& jobs, const codegen::Config& config,
+void run_jobs(std::vector<Job>& jobs, const Shared& shared,
               const std::function<void(int, int)>& progress) {
   std::atomic<bool> has_failed{false};
   std::mutex progress_mutex;
@@ -86,7 +119,7 @@ void run_jobs(std::vector<Job>& jobs, const codegen::Config& config,
   // All cores, also for a program that is to run on one.
   on_threads(jobs.size(), static_cast<size_t>(runtime::usable_threads()), [&](size_t i) {
     if (has_failed) return;
-    Status status = run_job(jobs[i], config);
+    Status status = run_job(jobs[i], shared);
     if (!status) {
       jobs[i].error = std::move(status).error().with_context("kernel '" + jobs[i].name + "'");
       has_failed = true;
@@ -116,7 +149,7 @@ Result<CompiledKernels> compile_kernels(const schedule::Schedule& schedule,
                                         const codegen::Config& config,
                                         const std::vector<std::string>& names,
                                         const std::function<void(int, int)>& progress,
-                                        int seeded_fault) {
+                                        int seeded_fault, ProgramCache* cache) {
   CompiledKernels compiled;
   std::vector<Job> jobs;
   std::map<ir::ContentKey, int> known;
@@ -126,30 +159,42 @@ Result<CompiledKernels> compile_kernels(const schedule::Schedule& schedule,
     if (is_new) {
       jobs.emplace_back();
       jobs.back().sink = sink;
-      jobs.back().name = symbol_name(jobs.size() - 1, names[k]);
+      jobs.back().name = program_name(jobs.size() - 1, names[k]);
     }
     compiled.program_of.push_back(at->second);
   }
   if (seeded_fault >= 0 && static_cast<size_t>(seeded_fault) < jobs.size()) {
     Job& job = jobs[static_cast<size_t>(seeded_fault)];
     job.sink = with_fault(*schedule.graph, job.sink);
+    job.lookup.outcome = CacheOutcome::Bypassed;
+    job.lookup.why = "holds a seeded fault";
   }
   const Clock::time_point begin = Clock::now();
-  run_jobs(jobs, config, progress);
+  Shared shared{config, cache, {}};
+  if (cache != nullptr) {
+    IGNIS_TRY_ASSIGN(shared.code, code_identity(config));
+  }
+  run_jobs(jobs, shared, progress);
+  if (cache != nullptr) cache->settle();
   const double wall_s = seconds_since(begin);
-  double lower_s = 0, compile_s = 0;
+  double lower_s = 0, compile_s = 0, cache_s = 0;
   for (Job& job : jobs) {
     if (job.error) return *std::move(job.error);
     lower_s += job.lower_s;
     compile_s += job.compile_s;
+    cache_s += job.cache_s;
   }
   for (Job& job : jobs) {
     add_passes(job.passes, compiled.passes);
+    job.lookup.kernel = job.name;
+    compiled.lookups.push_back(std::move(job.lookup));
+    compiled.names.push_back(std::move(job.name));
     compiled.programs.push_back(*std::move(job.done));
   }
-  const double cpu_s = lower_s + compile_s;
+  const double cpu_s = lower_s + compile_s + cache_s;
   compiled.lower_s = cpu_s > 0 ? wall_s * lower_s / cpu_s : 0;
   compiled.compile_s = cpu_s > 0 ? wall_s * compile_s / cpu_s : 0;
+  compiled.cache_s = cpu_s > 0 ? wall_s * cache_s / cpu_s : 0;
   return compiled;
 }
 

@@ -127,7 +127,7 @@ Status ConstantMaker::run_load_kernels(runtime::Deadline deadline) {
     std::vector<void*> table;
     for (const int b : kernel.buffers) {
       if (buffer(b).role != BufferRole::Constant) {
-        return Error(ErrorCode::Internal, "Kernel '" + kernels_.programs[p].image.name +
+        return Error(ErrorCode::Internal, "Kernel '" + kernels_.names[p] +
                                               "' runs at load but touches '" + buffer(b).name +
                                               "', which is no constant.");
       }
@@ -137,8 +137,8 @@ Status ConstantMaker::run_load_kernels(runtime::Deadline deadline) {
       if (writable_[static_cast<size_t>(kernel.buffers[static_cast<size_t>(slot)])] != nullptr) {
         continue;
       }
-      return Error(ErrorCode::Internal, "Kernel '" + kernels_.programs[p].image.name +
-                                            "' writes into the model's own constants.");
+      return Error(ErrorCode::Internal,
+                   "Kernel '" + kernels_.names[p] + "' writes into the model's own constants.");
     }
     tables.push_back(std::move(table));
     launches.push_back(

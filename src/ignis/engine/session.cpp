@@ -86,6 +86,7 @@ struct Session::State {
   std::optional<exec::Executable> tap_program;  // absent without taps
   StageTimes times;
   std::vector<PassTime> passes;
+  std::vector<ProgramLookup> lookups;
   bool has_run = false;
   // Filled anew at each run; sized once, so that a run allocates nothing.
   std::vector<ConstBytes> input_bytes;
@@ -241,6 +242,7 @@ Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Nod
   graph_options.timeout = options.timeout;
   graph_options.progress = options.progress;
   graph_options.name_node = layer_names(model);
+  graph_options.program_cache = options.program_cache;
   graph_options.seeded_fault = is_main ? options.seeded_fault : -1;
   for (const PortInfo& port : inputs) graph_options.input_names.push_back(port.name);
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -249,6 +251,7 @@ Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Nod
   IGNIS_TRY_ASSIGN(
       engine::CompiledGraph compiled,
       engine::compile_graph(input_nodes, {nodes.begin(), nodes.end()}, device, graph_options));
+  lookups.insert(lookups.end(), compiled.lookups.begin(), compiled.lookups.end());
   if (is_main) {
     const double import_s = times.import_s;
     times = compiled.times;
@@ -465,6 +468,7 @@ Status Session::compare_kernels(const std::vector<HostTensor>& inputs,
 
 const StageTimes& Session::times() const { return state_->times; }
 const std::vector<PassTime>& Session::pass_times() const { return state_->passes; }
+const std::vector<ProgramLookup>& Session::program_lookups() const { return state_->lookups; }
 const Target& Session::target() const { return state_->device->target(); }
 
 const exec::Plan* Session::plan() const {

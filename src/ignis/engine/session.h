@@ -2,6 +2,7 @@
 
 #include "ignis/base/host_tensor.h"
 #include "ignis/base/target.h"
+#include "ignis/engine/program_cache.h"
 #include "ignis/tensor/core.h"
 
 #include <chrono>
@@ -23,6 +24,7 @@ namespace ignis {
 struct StageTimes {
   double import_s = 0, schedule_s = 0, lower_s = 0, compile_s = 0, load_s = 0, pack_s = 0,
          first_run_s = 0;
+  double cache_s = 0;  ///< asking the program cache and filling it
 };
 
 struct PassTime {
@@ -46,6 +48,8 @@ struct SessionOptions {
   std::vector<std::string> taps;
   int seeded_fault =
       -1;  ///< for tests of a comparison: this one of the distinct programs stores wrong values
+  /// Where compiled kernels are looked up and kept; null: every kernel is compiled. Sessions may share one.
+  std::shared_ptr<ProgramCache> program_cache;
   /// Called while loading, from any thread, one call at a time.
   std::function<void(const std::string& stage, int done, int total)> progress;
 };
@@ -115,7 +119,10 @@ class Session {
                          const std::function<Status(KernelComparison)>& each);
 
   const StageTimes& times() const;
+  /// Of the kernels that were compiled, not of those that the program cache had.
   const std::vector<PassTime>& pass_times() const;
+  /// How each distinct kernel came by its program; those of taps come last. Empty for an artifact.
+  const std::vector<ProgramLookup>& program_lookups() const;
   int64_t arena_bytes() const;
   int64_t constant_bytes() const;
   int kernel_count() const;

@@ -15,6 +15,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -182,6 +184,26 @@ Result<std::string> run_c_compiler(const std::string& text, const Target& target
   std::string bytes = read_file(object);
   if (bytes.empty()) return Error(ErrorCode::Internal, "'" + compiler + "' writes no object.");
   return bytes;
+}
+
+Result<std::string> compiler_id(const Target& target) {
+  if (target.renderer != "c") return compiler_id();
+  IGNIS_TRY_ASSIGN(const std::string compiler, find_c_compiler(target));
+  static std::mutex mutex;
+  static auto* const known = new std::map<std::string, std::string>();
+  const std::lock_guard lock(mutex);
+  std::string& id = (*known)[compiler];
+  if (!id.empty()) return id;
+  IGNIS_TRY_ASSIGN(const TemporaryDirectory directory, TemporaryDirectory::create());
+  const fs::path log = directory.path() / "log";
+  IGNIS_TRY_ASSIGN(const int status,
+                   run_with_deadline({compiler, "--version"}, log, std::chrono::seconds(20)));
+  const std::string text = read_file(log);
+  if (status != 0 || text.empty()) {
+    return Error(ErrorCode::Internal, "'" + compiler + "' does not say its version.");
+  }
+  id = compiler + ", " + text.substr(0, text.find('\n'));
+  return id;
 }
 
 Result<ProgramImage> compile_c(const Program& program, const Target& target) {
