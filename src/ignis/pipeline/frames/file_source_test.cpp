@@ -121,7 +121,7 @@ TEST_F(FileSourceTest, LoopsWithRisingIds) {
 }
 
 TEST_F(FileSourceTest, PacesAndTellsWhenAFrameIsNotDue) {
-  write_clip(3, R"({"format": "nv12", "width": 4, "height": 2, "fps": 5})");
+  write_clip(3, R"({"format": "nv12", "width": 4, "height": 2, "fps": 2})");
   FileSourceOptions options;
   options.pace = Pace::EveryFrame;
   auto source = FileSource::open(path_, options).value();
@@ -129,7 +129,7 @@ TEST_F(FileSourceTest, PacesAndTellsWhenAFrameIsNotDue) {
   EXPECT_EQ(source->receive(nanoseconds(0)).error().code(), ErrorCode::Timeout);
   const Frame second = source->receive(seconds(20)).value();
   EXPECT_EQ(second.info.frame_id, 1u);
-  EXPECT_GE(second.info.timestamp_sof_ns, first.info.timestamp_sof_ns + 200'000'000);
+  EXPECT_GE(second.info.timestamp_sof_ns, first.info.timestamp_sof_ns + 500'000'000);
   EXPECT_LE(second.info.timestamp_sof_ns, second.info.receive_time_ns);
 }
 
@@ -141,6 +141,8 @@ TEST_F(FileSourceTest, SkipsWhatNobodyFetchedInTime) {
   const Frame late = source->receive(seconds(1)).value();
   EXPECT_GE(late.info.frame_id, 19u);
   EXPECT_EQ(source->dropped_count(), late.info.frame_id - 1u);
+  source = FileSource::open(path_).value();
+  EXPECT_TRUE(source->receive(seconds(1)));
   std::this_thread::sleep_for(milliseconds(200));
   EXPECT_EQ(source->receive(seconds(1))->info.frame_id, 99u) << "the last one always comes";
   EXPECT_EQ(source->receive(seconds(1)).error().reason(), "EndOfStream");

@@ -15,6 +15,8 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <functional>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -75,6 +77,7 @@ class ReferenceServer {
   }
 
   std::string path;
+  std::mutex mutex;  ///< guards the answers below
   std::vector<std::byte> reply;
   std::vector<FileDescriptor> memory;
   std::vector<std::byte> stream_list;
@@ -90,6 +93,7 @@ class ReferenceServer {
       uint32_t question = 0;
       if (!client || ::recv(client.get(), &question, sizeof(question), 0) != sizeof(question))
         continue;
+      const std::lock_guard<std::mutex> lock(mutex);
       asked = question;
       ++clients;
       if (question == 0xffffffff) {
@@ -177,15 +181,18 @@ TEST(ReferenceRing, GivesFrames) {
 
 TEST(ReferenceRing, ListsStreams) {
   ReferenceServer server;
-  server.stream_list.resize(12);
-  put(server.stream_list, 0, 0, 4), put(server.stream_list, 4, 1, 4),
-      put(server.stream_list, 8, 2, 4);
-  EXPECT_EQ(list_reference_streams(server.path, seconds(20)).value(),
-            (std::vector<uint32_t>{0, 1, 2}));
-  server.stream_list.resize(11);
-  EXPECT_EQ(list_reference_streams(server.path, seconds(20)).error().reason(), "ReferenceProtocol");
-  server.stream_list.resize(65 * 4);
-  EXPECT_EQ(list_reference_streams(server.path, seconds(20)).error().reason(), "ReferenceProtocol");
+  const auto list = [&](size_t list_bytes) {
+    {
+      const std::lock_guard<std::mutex> lock(server.mutex);
+      server.stream_list.resize(list_bytes);
+      for (size_t at = 0; at + 4 <= list_bytes; at += 4) put(server.stream_list, at, at / 4, 4);
+    }
+    return list_reference_streams(server.path, seconds(20));
+  };
+  EXPECT_EQ(list(12).value(), (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(list(11).error().reason(), "ReferenceProtocol");
+  EXPECT_EQ(list(65 * 4).error().reason(), "ReferenceProtocol");
+  EXPECT_EQ(list(64 * 4)->size(), 64u);
 }
 
 TEST(ReferenceRing, LatestOnlySkipsAndCounts) {
@@ -231,7 +238,10 @@ TEST(ReferenceRing, AnotherServerOrIndexMeansNewBuffers) {
 TEST(ReferenceRing, RefusesAnswersThatCannotBeRight) {
   const auto reason = [](const std::function<void(ReferenceServer&)>& change) {
     ReferenceServer server;
-    change(server);
+    {
+      const std::lock_guard<std::mutex> lock(server.mutex);
+      change(server);
+    }
     Client client(server.path);
     client.tell(0, 0);
     const Result<Frame> frame = client.source->receive(seconds(20));
@@ -273,11 +283,13 @@ TEST(ReferenceRing, TakesRandomAnswersWithoutHarm) {
   std::mt19937_64 rng(11);
   for (int round = 0; round < 200; ++round) {
     ReferenceServer server(1 + rng() % 3);
+    std::unique_lock<std::mutex> lock(server.mutex);
     for (uint64_t change = rng() % 4; change > 0; --change) {
       const uint64_t field = std::vector<uint64_t>{0, 40, 48, 56, 64}[rng() % 5];
       put(server.reply, field, rng() >> (rng() % 64));
     }
     if (rng() % 4 == 0) server.reply.resize(rng() % 400);
+    lock.unlock();
     Client client(server.path);
     client.tell(rng() % 4, 0);
     const Result<Frame> frame = client.source->receive(milliseconds(100));

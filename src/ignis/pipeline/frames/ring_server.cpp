@@ -243,6 +243,8 @@ void RingServer::State::send(Client& client, const ring::Packet& packet) {
     case ring::SendResult::Full: break;
   }
   if (++client.unread < options.unread_limit) return;
+  read_client(client);  // it may have said that it wants no more, and the thread had no turn yet
+  if (client.is_quiet || client.is_lost) return;
   ++counters.evicted;
   IGNIS_LOG(Warning, "frames") << "Frame ring '" << name << "' cuts off a client of user "
                                << client.uid << ": it left " << client.unread << " records unread.";

@@ -341,7 +341,7 @@ TEST(V4l2Source, AnUnpluggedCameraIsLostAndFoundAgain) {
   EXPECT_NE(after.info.server_id, before.info.server_id);
   EXPECT_GT(after.info.generation, before.info.generation);
   EXPECT_EQ(source->dropped_count(), 0u);
-  EXPECT_EQ(camera->opened, 3);
+  EXPECT_GE(camera->opened, 3);
 }
 
 TEST(V4l2Source, ADriverFaultIsALoss) {
