@@ -11,6 +11,7 @@ RoadReport RoadHost::run(const RoadInput& input, runtime::Deadline deadline) {
   report.timestamp_sof_ns = input.main.info.timestamp_sof_ns;
   report.dropped = drops_.step(report.frame_id);
   const uint64_t fallbacks = tiers_.fallbacks();
+  const DesirePulse before = pulse_;
   Status status;
   Result<RoadOutput> output = tiers_.run(input, pulse_.step(input.desire), deadline);
   if (output) {
@@ -32,6 +33,7 @@ RoadReport RoadHost::run(const RoadInput& input, runtime::Deadline deadline) {
     report.run_ns = output->run_ns;
     if (output->is_switch || !was_valid_) ++epoch_;
   } else {
+    pulse_ = before;  // a pulse that no model saw comes again with the next frame
     report.reason = status.error().reason();
     report.error_text = status.error().to_string();
   }

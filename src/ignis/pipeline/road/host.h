@@ -31,7 +31,8 @@ struct RoadReport {
 };
 
 /// The road-model host: pulse, run on one of two tiers, decode, drop statistics. Never fails: what goes wrong is in the
-/// report. From one thread.
+/// report. From one thread. A stream that changes its layout gets reports of reason BadFrame; it needs a new host, which
+/// loads anew, because every program and view is made for one layout.
 class RoadHost {
  public:
   explicit RoadHost(TierOptions options) : tiers_(std::move(options)) {}

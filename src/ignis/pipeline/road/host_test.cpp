@@ -94,5 +94,18 @@ TEST(RoadHost, DecodesSlicesAndPulsesDesire) {
   EXPECT_NEAR(held.decoded[2], 0.5, 1e-6);
 }
 
+TEST(RoadHost, APulseThatNoModelSawComesAgain) {
+  FakeRoad road;
+  RoadHost host(options(road.script(), road.script()));
+  ASSERT_TRUE(host.load(fake_layout()));
+  RoadInput input = fake_input(1);
+  input.desire[3] = 1;
+  input.main.info.valid = false;
+  EXPECT_EQ(host.run(input, in_seconds(20)).reason, "BadFrame");
+  input.main.info.valid = true;
+  EXPECT_GT(host.run(input, in_seconds(20)).decoded[2], 0.7f);
+  EXPECT_NEAR(host.run(input, in_seconds(20)).decoded[2], 0.5, 1e-6);
+}
+
 }  // namespace
 }  // namespace ignis::pipeline

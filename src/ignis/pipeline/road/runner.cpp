@@ -42,6 +42,18 @@ Error run_error(RoadFault fault, const std::string& text) {
 
 enum class Job : uint8_t { None, Load, Run };
 
+// After the copy: what the producer wrote into meanwhile is torn, what it writes into later is no matter.
+Status check_intact(const RoadInput& input) {
+  for (const Frame* frame : {&input.main, &input.wide}) {
+    if (frame->memory == nullptr || frame->memory->is_intact()) continue;
+    return Error(ErrorCode::InvalidArgument,
+                 "Frame " + std::to_string(frame->info.frame_id) +
+                     " was overwritten by its producer while it was copied.",
+                 "FrameOverwritten");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view to_string(RoadTier tier) { return tier == RoadTier::Big ? "big" : "small"; }
@@ -345,6 +357,7 @@ Result<RoadOutput> FencedRunner::run(const RoadInput& input,
   }
   Core& core = *core_;
   core.input->write(input, desire_pulse);
+  IGNIS_TRY(check_intact(input));
   const Clock::time_point packed = Clock::now();
   run_end_ = runtime::deadline_after(options_.run_limit);
   run_frame_id_ = input.main.info.frame_id;

@@ -206,6 +206,24 @@ TEST(FencedRunner, ABadInputFailsTheFrameNotTheModel) {
   EXPECT_TRUE(runner.run(fake_input(), kNoDesire, in_seconds(10)));
 }
 
+TEST(FencedRunner, AFrameThatWasOverwrittenIsNotRun) {
+  class Torn : public FrameMemory {
+   public:
+    bool is_intact() const override { return false; }
+  };
+  FakeRoad road;
+  const auto script = road.script();
+  FencedRunner runner(FakeRoad::options(script, RoadTier::Big));
+  ASSERT_EQ(load(runner).kind, Kind::Ready);
+  RoadInput input = fake_input();
+  input.wide.memory = std::make_shared<Torn>();
+  const auto output = runner.run(input, kNoDesire, in_seconds(10));
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.error().reason(), "FrameOverwritten");
+  EXPECT_EQ(script->runs(), kLoadRuns);
+  EXPECT_EQ(to_string(runner.state()), "Ready");
+}
+
 // A late frame is not the model's fault: the wait ends at the frame's deadline, the run at its own limit.
 TEST(FencedRunner, AFrameWithoutTimeLeavesTheRunnerReady) {
   FakeRoad road;

@@ -20,6 +20,9 @@ TieredRunner::TieredRunner(TierOptions options)
 }
 
 Status TieredRunner::load(const FrameLayout& layout) {
+  if (small_.state() != RunnerState{}) {
+    return Error(ErrorCode::InvalidArgument, "The models are loaded already.", "LoadedAlready");
+  }
   layout_ = layout;
   small_.start_load(layout);
   if (options_.big.make_model) {

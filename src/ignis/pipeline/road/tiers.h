@@ -30,7 +30,8 @@ class TieredRunner : public RoadRunner {
 
   /// Loads both, each within its own limit. A big model that is not loaded then is Failed(LoadTimeout) and what it may
   /// still complete is ignored.
-  /// Errors: when the small model cannot be loaded: NotFound, reason Unavailable.
+  /// Once. Errors: NotFound, reason Unavailable, when the small model cannot be loaded; InvalidArgument, reason
+  /// LoadedAlready.
   Status load(const FrameLayout& layout);
   RunnerState state() override;
   Result<RoadOutput> run(const RoadInput& input,

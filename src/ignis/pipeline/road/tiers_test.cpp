@@ -59,6 +59,7 @@ TEST_F(TieredRunnerTest, TheBigModelServesAndTheSmallOneIsWarm) {
   EXPECT_EQ(output->values[0], 1);
   EXPECT_EQ(to_string(tiers_->state()), "Ready");
   EXPECT_EQ(small_->runs(), kLoadRuns);
+  EXPECT_EQ(tiers_->load(fake_layout()).error().reason(), "LoadedAlready");
 }
 
 TEST_F(TieredRunnerTest, EveryFaultOfTheBigModelHandsTheSameFrameToTheSmallOne) {

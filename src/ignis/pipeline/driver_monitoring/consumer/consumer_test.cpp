@@ -262,6 +262,22 @@ TEST(Consumer, AMissingMessageIsUnknownAndTimePasses) {
   EXPECT_EQ(drive.nothing(400).alert, AlertLevel::Top);
 }
 
+// Section 8: inputs alive, at the right rate and valid, or nothing is known.
+TEST(Consumer, MessagesAtTheWrongRateAreUnknown) {
+  for (const uint64_t extra_ns : {uint64_t{20'000'000}, uint64_t{0} - 15'000'000}) {
+    Drive drive;
+    drive.turns(20);
+    Verdict verdict;
+    for (int i = 0; i < 20; ++i) {
+      drive.now_ += extra_ns;  // 14.3 Hz, 28.6 Hz
+      verdict = drive.turn();
+    }
+    EXPECT_EQ(verdict.unknown, Unknown::WrongRate);
+    EXPECT_FALSE(verdict.is_valid);
+    EXPECT_EQ(verdict.attention, Attention::Unknown);
+  }
+}
+
 TEST(Consumer, APauseOfTheConsumerCountsAsTimeUnwatched) {
   Drive drive;
   drive.turns(20);
