@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 jobs=${2:-$(nproc)}
-targets=(messages_fuzz npy_fuzz onnx_fuzz)
+targets=(frames_fuzz messages_fuzz npy_fuzz onnx_fuzz)
 
 cmake --preset fuzz
 cmake --build --preset fuzz --parallel "$jobs" --target "${targets[@]}"

@@ -131,12 +131,15 @@ struct SlotHeader {
 static_assert(sizeof(SlotHeader) == 64 && std::atomic<uint64_t>::is_always_lock_free);
 
 inline void detail_fence(std::memory_order order) {
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpragmas"
 #pragma GCC diagnostic ignored \
-    "-Wtsan"  // the thread sanitizer does not see through fences; the pins, not the fence, order
-  std::atomic_thread_fence(order);  // what it looks at
+    "-Wtsan"  // the thread sanitizer does not see fences; it need not: pins keep writers off
+#endif
+  std::atomic_thread_fence(order);
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
+#endif
 }
 /// Between making a sequence odd and the first byte written.
 inline void fence_before_write() { detail_fence(std::memory_order_release); }
