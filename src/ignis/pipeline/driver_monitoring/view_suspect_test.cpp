@@ -50,7 +50,7 @@ class View {
       for (int y = 0; y < kHeight; ++y) {
         for (int x = 0; x < kWidth; ++x) {
           bytes_[static_cast<size_t>(y * kStride + x)] =
-              static_cast<std::byte>(std::clamp(scene(2 * x, 2 * y, index_), 0, 255));
+              static_cast<std::byte>(std::clamp(scene(5 * x, 5 * y, index_), 0, 255));
         }
       }
       frame_.bytes = bytes_;
@@ -71,7 +71,7 @@ class View {
   }
 
  private:
-  static constexpr int kWidth = 320, kHeight = 240, kStride = 384;
+  static constexpr int kWidth = 128, kHeight = 96, kStride = 192;
   std::vector<std::byte> bytes_ = std::vector<std::byte>(kStride * kHeight, std::byte{255});
   Frame frame_;
   int index_ = 0;
