@@ -25,7 +25,7 @@ struct AvFree {
   void operator()(AVFrame* frame) const { av_frame_free(&frame); }
   void operator()(SwsContext* context) const { sws_freeContext(context); }
   void operator()(AVIOContext* io) const {
-    av_freep(&io->buffer);  // FFmpeg may have replaced the one it was made with
+    av_free(io->buffer);  // FFmpeg may have replaced the one it was made with
     avio_context_free(&io);
   }
 };

@@ -16,7 +16,7 @@ constexpr size_t kControlBytes = 128;
 
 struct BufferPool::Slot {
   struct Free {
-    void operator()(std::byte* bytes) const { std::free(bytes); }
+    void operator()(std::byte* memory) const { std::free(memory); }
   };
   std::unique_ptr<std::byte[], Free> bytes;
   std::atomic<bool> is_taken{false};

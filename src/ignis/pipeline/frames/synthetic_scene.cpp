@@ -340,7 +340,7 @@ SyntheticScene::SyntheticScene(const Portrait& portrait, int width_px, int heigh
   }
 
   // Each row reads the strip from its own start, so it is as much longer as a row is wide.
-  noise_.resize(static_cast<size_t>(kNoiseCount + width_px));
+  noise_.resize(size_t{kNoiseCount} + static_cast<size_t>(width_px));
   std::mt19937_64 engine(1);
   for (int8_t& value : noise_) {
     // A sum of twelve even deviates is normal enough, and the same with every standard library.
