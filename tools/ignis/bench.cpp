@@ -1,5 +1,6 @@
 // ignis bench: where the time goes, from the file to the steady state.
 #include "tools/ignis/commands.h"
+#include "tools/ignis/explain_cache.h"
 #include "tools/ignis/percentiles.h"
 #include "tools/ignis/terminal.h"
 #include "tools/io/files.h"
@@ -8,6 +9,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 namespace ignis::tools {
@@ -96,10 +99,83 @@ Json stage_json(const Session& session, double load_s) {
               {"schedule_s", t.schedule_s},
               {"lower_s", t.lower_s},
               {"compile_s", t.compile_s},
+              {"cache_s", t.cache_s},
               {"pack_s", t.pack_s},
               {"program_load_s", t.load_s},
               {"first_run_s", t.first_run_s},
               {"time_to_first_result_s", load_s + t.first_run_s}};
+}
+
+/// One way for kernels to come by their programs, from the file to the first result.
+struct CompileStage {
+  const char* name = "";
+  double load_s = 0, first_run_s = 0;
+  StageTimes times;
+  int64_t hits = 0, misses = 0;
+};
+
+/// Loads the model with an empty cache, with what that left on disk, and with what is in memory then. In a folder of its
+/// own, so that the user's cache has no say in it. Empty when no kernel is compiled (a compiled model, the reference).
+Result<std::vector<CompileStage>> measure_compile(const BoundModel& model, Bound& bound) {
+  std::string folder = (std::filesystem::temp_directory_path() / "ignis-bench-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) {
+    return as_file(Error(ErrorCode::InvalidArgument, "Folder '" + folder + "' cannot be made."));
+  }
+  struct Remove {
+    const std::string& folder;
+    ~Remove() {
+      std::error_code ignored;
+      std::filesystem::remove_all(folder, ignored);
+    }
+  } remove{folder};
+  ProgramCacheOptions cache_options;
+  cache_options.folder = folder;
+  SessionOptions options = model.session;
+  options.progress = {};
+  std::vector<CompileStage> stages;
+  for (const char* name : {"cold", "disk_hit", "memory_hit"}) {
+    if (name != std::string_view("memory_hit"))
+      options.program_cache = ProgramCache::open(cache_options);
+    CompileStage stage;
+    stage.name = name;
+    const Clock::time_point start = Clock::now();
+    IGNIS_TRY_ASSIGN(Session session, load_session(model, options));
+    stage.load_s = seconds_since(start);
+    if (session.program_lookups().empty()) return std::vector<CompileStage>();
+    IGNIS_TRY(bound.run(session));
+    stage.times = session.times();
+    stage.first_run_s = stage.times.first_run_s;
+    for (const ProgramLookup& lookup : session.program_lookups())
+      ++(lookup.outcome == CacheOutcome::Miss ? stage.misses : stage.hits);
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+Json to_json(const CompileStage& stage) {
+  return Json{{"load_s", stage.load_s},
+              {"lower_s", stage.times.lower_s},
+              {"compile_s", stage.times.compile_s},
+              {"cache_s", stage.times.cache_s},
+              {"first_run_s", stage.first_run_s},
+              {"time_to_first_result_s", stage.load_s + stage.first_run_s},
+              {"hits", stage.hits},
+              {"misses", stage.misses}};
+}
+
+void print_compile(const std::vector<CompileStage>& stages) {
+  if (stages.empty()) return;
+  Table table({"programs from", "lower", "compile", "cache", "file to first result"});
+  for (const CompileStage& stage : stages) {
+    const std::string name = stage.name;
+    table.add({name == "cold"       ? "the compiler"
+               : name == "disk_hit" ? "the disk"
+                                    : "memory",
+               format_seconds(stage.times.lower_s), format_seconds(stage.times.compile_s),
+               format_seconds(stage.times.cache_s),
+               format_seconds(stage.load_s + stage.first_run_s)});
+  }
+  std::printf("\n%s", table.to_string().c_str());
 }
 
 Json pass_json(const Session& session) {
@@ -125,6 +201,7 @@ void print_stages(const Session& session, double load_s) {
                                       {"  schedule", t.schedule_s},
                                       {"  lower", t.lower_s},
                                       {"  compile", t.compile_s},
+                                      {"  program cache", t.cache_s},
                                       {"  pack constants", t.pack_s},
                                       {"  load programs", t.load_s}}) {
     table.add({name, format_seconds(seconds)});
@@ -227,6 +304,7 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
   }
   IGNIS_TRY_ASSIGN(BoundModel model, bind_model(options.model, context));
   model.session.progress = progress.callback();
+  if (!model.is_artifact) model.session.program_cache = context.program_cache();
   const Clock::time_point start = Clock::now();
   IGNIS_TRY_ASSIGN(Session session, load_session(model, model.session));
   const double load_s = seconds_since(start);
@@ -244,7 +322,15 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
   const double change = baseline_s > 0 ? stats.p50 / baseline_s - 1 : 0;
   const bool is_slower = baseline_s > 0 && 100 * change > options.fail_above_percent;
 
+  const double peak_bytes = peak_rss_bytes();  // before further sessions are made
+  std::vector<CompileStage> compile_stages;
+  if (!model.is_artifact) {
+    IGNIS_TRY_ASSIGN(compile_stages, measure_compile(model, bound));
+  }
+  const ProgramCache* cache = model.session.program_cache.get();
+
   if (context.prints_text()) {
+    if (options.explains_cache) print_cache(cache, session.program_lookups());
     std::printf("%s on %s (%s), seed %llu\n\n", model.path.c_str(),
                 context.options().device.c_str(), session.target().name().c_str(),
                 static_cast<unsigned long long>(context.seed()));
@@ -254,7 +340,8 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
                 session.kernel_count(), session.program_count(),
                 format_bytes(static_cast<double>(session.arena_bytes())).c_str(),
                 format_bytes(static_cast<double>(session.constant_bytes())).c_str(),
-                format_bytes(peak_rss_bytes()).c_str());
+                format_bytes(peak_bytes).c_str());
+    print_compile(compile_stages);
     if (options.profiles) print_profile(calls, options.top);
     if (baseline_s > 0) {
       std::printf("p50 against the baseline: %+.1f %% (%s)\n", 100 * change,
@@ -277,7 +364,9 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
   if (options.rate_fps > 0) report["steady"]["late_frames"] = steady.missed;
   report["memory"] = {{"arena_bytes", session.arena_bytes()},
                       {"constant_bytes", session.constant_bytes()},
-                      {"peak_rss_bytes", peak_rss_bytes()}};
+                      {"peak_rss_bytes", peak_bytes}};
+  for (const CompileStage& stage : compile_stages) report["compile"][stage.name] = to_json(stage);
+  if (options.explains_cache) report["cache"] = cache_json(cache, session.program_lookups());
   report["kernels"] = {{"calls", session.kernel_count()}, {"programs", session.program_count()}};
   for (const CallInfo& c : calls) {
     report["profile"].push_back({{"kernel", c.kernel},

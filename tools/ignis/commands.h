@@ -14,6 +14,7 @@ struct RunOptions {
   int64_t print_max = 0;
   int repeat = 1;
   std::string dump, tap;
+  bool explains_cache = false;
 };
 Result<Exit> run_command(const Context& context, const RunOptions& options);
 
@@ -21,7 +22,7 @@ struct BenchOptions {
   ModelOptions model;
   double warmup_ms = 300, duration_s = 3, rate_fps = 0, fail_above_percent = 5;
   int64_t iterations = 10;
-  bool profiles = false;
+  bool profiles = false, explains_cache = false;
   int top = 20;
   std::string samples_file, baseline_file;
 };
@@ -32,6 +33,7 @@ struct CompileCommandOptions {
   std::string output;                ///< empty: the model's name with .ignis
   std::vector<std::string> targets;  ///< device SPECs; empty: --device
   std::string key_file;              ///< Ed25519 secret key that signs
+  bool explains_cache = false;
 };
 Result<Exit> compile_command(const Context& context, const CompileCommandOptions& options);
 
@@ -56,6 +58,13 @@ struct VerifyOptions {
   int fault = -1;  ///< to test the comparison: this program of the model stores wrong values
 };
 Result<Exit> verify_command(const Context& context, const VerifyOptions& options);
+
+struct CacheOptions {
+  std::string action;    ///< "ls", "prune", "verify", "export" or "import"
+  std::string file;      ///< of export and import
+  std::string max_size;  ///< "100M"; of prune
+};
+Result<Exit> cache_command(const Context& context, const CacheOptions& options);
 
 struct DevicesOptions {
   bool checks = false;

@@ -260,6 +260,21 @@ SessionOptions Context::session_options() const {
   return session;
 }
 
+std::string Context::cache_folder() const {
+  if (options_.cache == "off") return "";
+  return options_.cache.empty() ? default_cache_folder() : options_.cache;
+}
+
+std::shared_ptr<ProgramCache> Context::program_cache() const {
+  if (cache_->is_open) return cache_->cache;
+  cache_->is_open = true;
+  if (options_.cache == "off") return nullptr;
+  ProgramCacheOptions cache_options;
+  cache_options.folder = cache_folder();
+  cache_->cache = ProgramCache::open(cache_options);
+  return cache_->cache;
+}
+
 Status Context::write_json(const Json& report) const {
   if (options_.json.empty()) return Status::ok();
   const std::string text = report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

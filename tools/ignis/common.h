@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -30,6 +31,7 @@ struct CommonOptions {
   std::string cpus;
   double timeout_s = 60;
   std::string limits_file;
+  std::string cache;  ///< folder of compiled kernels, "off", or empty for the user's own
 };
 
 /// Options about a model and its inputs.
@@ -51,6 +53,10 @@ class Context {
   bool prints_text() const { return options_.json != "-" && !options_.is_quiet; }
   bool shows_progress() const { return !options_.is_quiet; }
   SessionOptions session_options() const;
+  /// Where compiled kernels are kept; empty: nowhere.
+  std::string cache_folder() const;
+  /// The process's cache, opened when it is first asked for; null when it is off.
+  std::shared_ptr<ProgramCache> program_cache() const;
   /// Writes `report` where --json asks for it. Errors: reason "File".
   Status write_json(const Json& report) const;
 
@@ -59,6 +65,11 @@ class Context {
   onnx::Limits limits_;
   int threads_ = 0;
   uint64_t seed_ = 0;
+  struct Cache {
+    bool is_open = false;
+    std::shared_ptr<ProgramCache> cache;
+  };
+  std::shared_ptr<Cache> cache_ = std::make_shared<Cache>();  // of all copies
 };
 
 /// A model with its options bound: every dim known, every named input there.

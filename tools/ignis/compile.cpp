@@ -2,6 +2,7 @@
 #include "ignis/engine/artifact.h"
 
 #include "tools/ignis/commands.h"
+#include "tools/ignis/explain_cache.h"
 #include "tools/ignis/terminal.h"
 #include "tools/io/files.h"
 
@@ -41,6 +42,7 @@ Json to_json(const CompiledTarget& target) {
           {"schedule_s", target.times.schedule_s},
           {"lower_s", target.times.lower_s},
           {"compile_s", target.times.compile_s},
+          {"cache_s", target.times.cache_s},
           {"pack_s", target.times.pack_s}};
 }
 
@@ -53,6 +55,7 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
   CompileOptions compile;
   compile.session = model.session;
   compile.session.progress = progress.callback();
+  compile.session.program_cache = context.program_cache();
   compile.targets = options.targets;
   if (compile.targets.empty()) compile.targets = {context.options().device};
   std::vector<std::byte> key;
@@ -76,6 +79,11 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
   Status written = write_file(path, compiled->bytes);
   if (!written) return as_file(std::move(written).error());
 
+  std::vector<ProgramLookup> lookups;
+  for (const CompiledTarget& target : compiled->targets)
+    lookups.insert(lookups.end(), target.lookups.begin(), target.lookups.end());
+  const ProgramCache* cache = compile.session.program_cache.get();
+  if (context.prints_text() && path != "-" && options.explains_cache) print_cache(cache, lookups);
   if (context.prints_text() && path != "-") {
     Table table({"target", "kernels", "programs", "code", "weights", "memory at run"});
     for (const CompiledTarget& target : compiled->targets) {
@@ -94,6 +102,7 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
               {"seconds", seconds}};
   for (const CompiledTarget& target : compiled->targets)
     report["targets"].push_back(to_json(target));
+  if (options.explains_cache) report["cache"] = cache_json(cache, lookups);
   IGNIS_TRY(context.write_json(report));
   return Exit::Ok;
 }

@@ -105,6 +105,7 @@ Result<Setup> read_options(const Context& context, const DmOptions& options) {
   setup.model.side =
       options.side == "right" ? pipeline::DriverSide::Right : pipeline::DriverSide::Left;
   setup.model.device = context.options().device;
+  setup.model.program_cache = context.program_cache();
   setup.model.threads = context.threads();
   return setup;
 }
@@ -239,6 +240,8 @@ Result<Exit> watch(const Context& context, const DmOptions& options, Setup& setu
                      PageServer::start(options.view_port, listeners.feed,
                                        page_info(options, context, identity, listeners)));
   }
+  if (listeners.page && !context.prints_text() && !context.options().is_quiet)
+    std::fprintf(stderr, "live page: %s\n", listeners.page->url().c_str());
   if (context.prints_text()) {
     std::printf("%s\n", heading(identity).c_str());
     if (listeners.page)

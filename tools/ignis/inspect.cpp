@@ -1,4 +1,5 @@
 // ignis inspect: what a model holds and what the compiler makes of it, without running it.
+#include "ignis/base/log.h"
 #include "ignis/codegen/codegen.h"
 #include "ignis/exec/artifact.h"
 #include "ignis/ir/text.h"
@@ -289,6 +290,8 @@ Result<Exit> inspect_command(const Context& context, const InspectOptions& optio
       }
       if (options.shows_memory_plan) report["memory_plan"] = show_memory_plan(schedule, prints);
       if (!options.emit.empty()) {
+        IGNIS_LOG(Info, "cache") << "--emit makes everything anew: it looks nothing up in the "
+                                    "program cache and keeps nothing there.";
         IGNIS_TRY_ASSIGN(report["emit"], emit(options, model, schedule, config, prints));
       }
     }

@@ -103,6 +103,9 @@ void add_common(CLI::App& app, CommonOptions& c) {
   app.add_option("--timeout", c.timeout_s, "Seconds until a run fails")->envname("IGNIS_TIMEOUT");
   app.add_option("--limits", c.limits_file, "JSON file of limits for untrusted models")
       ->envname("IGNIS_LIMITS");
+  app.add_option("--cache", c.cache,
+                 "Folder of compiled kernels, or off; ~/.cache/ignis when nothing is said")
+      ->envname("IGNIS_CACHE");
   app.set_config("--config", "", "File of options (key=value lines)")->envname("IGNIS_CONFIG");
   app.set_version_flag("--version", [] {
     std::string text = "ignis " + version_text() + "\ntargets: cpu (llvm: ";
@@ -171,6 +174,11 @@ void add_dm(CLI::App& app, DmOptions& o) {
                "Without a fresh calibration no state is valid");
 }
 
+void add_explain_cache(CLI::App& app, bool& explains) {
+  app.add_flag("--explain-cache", explains,
+               "For each kernel: found in the program cache or compiled, and why");
+}
+
 using Command = std::function<Result<Exit>(const Context&)>;
 
 /// A sub-command, its options bound to a struct that lives as long as its command.
@@ -210,6 +218,8 @@ void add_commands(CLI::App& app, Command& chosen) {
   sub->add_option("--dump", run->dump, "Folder for the values of the layers that --tap names");
   sub->add_option("--tap", run->tap, "Regular expression on layer names or outputs");
 
+  add_explain_cache(*sub, run->explains_cache);
+
   std::shared_ptr<BenchOptions> bench;
   sub = add_command(app, "bench", "Measure a model, from the file to the steady state",
                     "ignis bench model.onnx --threads 1 --duration 5 --json=report.json",
@@ -235,6 +245,8 @@ void add_commands(CLI::App& app, Command& chosen) {
         return !text.empty() && text.back() == '%' ? text.substr(0, text.size() - 1) : text;
       });
 
+  add_explain_cache(*sub, bench->explains_cache);
+
   std::shared_ptr<CompileCommandOptions> compile;
   sub = add_command(app, "compile", "Compile a model into one file that runs without the compiler",
                     "ignis compile model.onnx --dim batch=1 --target cpu:llvm:avx2 --target "
@@ -251,6 +263,8 @@ void add_commands(CLI::App& app, Command& chosen) {
       ->allow_extra_args(false);
   sub->add_option("--sign", compile->key_file,
                   "File of an Ed25519 secret key (64 bytes) that signs");
+
+  add_explain_cache(*sub, compile->explains_cache);
 
   std::shared_ptr<InspectOptions> inspect;
   sub = add_command(app, "inspect", "Show what a model holds and what the compiler makes of it",
@@ -311,6 +325,16 @@ void add_commands(CLI::App& app, Command& chosen) {
   add_dm(*sub, *dm);
   sub->footer("Sources:\n" + source_forms() + "\n\n" + sub->get_footer());
 
+  std::shared_ptr<CacheOptions> cache;
+  sub = add_command(app, "cache", "Look after the programs that are kept on disk",
+                    "ignis cache ls\n  ignis cache prune --max-size 100M\n  ignis cache verify\n  "
+                    "ignis cache export programs.bin\n  ignis cache import programs.bin",
+                    cache_command, cache, chosen);
+  sub->add_option("action", cache->action, "ls, prune, verify, export or import")->required();
+  sub->add_option("file", cache->file, "The file of export and import");
+  sub->add_option("--max-size", cache->max_size,
+                  "With prune: what may stay, as in 0, 100M or 2G; the least recently used goes");
+
   std::shared_ptr<DevicesOptions> devices;
   sub = add_command(app, "devices", "List the devices of this machine", "ignis devices --check",
                     devices_command, devices, chosen);
@@ -337,7 +361,8 @@ int run_main(int argc, char** argv) {
     const std::string first = argc > 1 ? argv[1] : "";
     if (app.get_subcommands().empty() && !first.empty() && first[0] != '-') {
       message = "'" + first +
-                "' is no command; there are run, bench, compile, inspect, verify, dm and devices.";
+                "' is no command; there are run, bench, compile, inspect, verify, dm, cache and "
+                "devices.";
     }
     Error error(ErrorCode::InvalidArgument, message, is_file ? "File" : "Usage");
     const Exit exit = fail(error, common.json, argc, argv);

@@ -1,6 +1,7 @@
 // ignis run: one run (or a few), what the outputs look like, and the outputs as files.
 #include "tools/ignis/commands.h"
 #include "tools/ignis/compare.h"
+#include "tools/ignis/explain_cache.h"
 #include "tools/ignis/terminal.h"
 #include "tools/io/files.h"
 #include "tools/io/npy.h"
@@ -160,6 +161,7 @@ Result<Exit> run_command(const Context& context, const RunOptions& options) {
                    parse_destinations(options.outputs, model.info));
   IGNIS_TRY_ASSIGN(model.session.taps, find_taps(options.tap, model, context));
   model.session.progress = progress.callback();
+  if (!model.is_artifact) model.session.program_cache = context.program_cache();
   IGNIS_TRY_ASSIGN(Session session, load_session(model, model.session));
   IGNIS_TRY_ASSIGN(const std::vector<HostTensor> inputs,
                    make_inputs(model, session, Missing::IsError, context.seed()));
@@ -183,11 +185,16 @@ Result<Exit> run_command(const Context& context, const RunOptions& options) {
       if (!written) return as_file(std::move(written).error());
     }
   }
+  if (context.prints_text() && options.explains_cache)
+    print_cache(model.session.program_cache.get(), session.program_lookups());
   if (context.prints_text()) print_outputs(session.outputs(), values, options.print_max);
   Json report{{"schema", "ignis.run/1"},
               {"model", model.path},
               {"device", context.options().device},
               {"seed", context.seed()}};
+  if (options.explains_cache) {
+    report["cache"] = cache_json(model.session.program_cache.get(), session.program_lookups());
+  }
   for (size_t i = 0; i < values.size(); ++i) {
     report[i < model_outputs ? "outputs" : "taps"].push_back(
         describe(session.outputs()[i], values[i], options.print_max));

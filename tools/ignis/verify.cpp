@@ -266,6 +266,7 @@ Result<Exit> verify_command(const Context& context, const VerifyOptions& given) 
     Progress progress(context.shows_progress());
     model.session.progress = progress.callback();
     model.session.seeded_fault = options.fault;
+    if (!model.is_artifact) model.session.program_cache = context.program_cache();
     IGNIS_TRY_ASSIGN(Session session, load_session(model, model.session));
     progress.clear();
     model.session.progress = {};

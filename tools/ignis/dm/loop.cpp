@@ -210,7 +210,9 @@ LoopSummary run_loop(pipeline::FrameSource& source, pipeline::Host& host,
     }
   }
   loop.summary().seconds = elapsed_s();
-  if (sinks.recording != nullptr) sinks.recording->close(std::chrono::seconds(20));
+  // Whoever pressed Ctrl-C does not want to wait for a slow disk or encoder.
+  const std::chrono::seconds patience(end == EndCause::Stopped ? 4 : 20);
+  if (sinks.recording != nullptr) sinks.recording->close(patience);
   if (sinks.log != nullptr) (void)sinks.log->flush(std::chrono::seconds(2));
   loop.update_sinks();
   LoopSummary summary = std::move(loop.summary());

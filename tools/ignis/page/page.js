@@ -303,7 +303,9 @@ function drawRun(turn) {
   const publish = sinkText("publish", i.publish), log = sinkText("log", i.log), record = sinkText("record", i.record);
   const calibration = turn && turn.calibration && turn.calibration.rpy
       ? turn.calibration.rpy.map((v) => v.toFixed(3)).join(", ") : "none heard";
+  const view = live.statistics && live.statistics.sinks.view;
   buildFacts($("run"), [
+    ...(view && view.errors > 0 ? [["picture", view.last_error, "bad"]] : []),
     ["source", i.source],
     ["model", `${i.profile} · ${i.model} · ${i.model_hash}`],
     ["calibration", calibration, turn && turn.calibration ? "" : "quiet"],
