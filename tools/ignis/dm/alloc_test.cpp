@@ -3,34 +3,13 @@
 #include "ignis/pipeline/driver_monitoring/testing/test_fake_model.h"
 #include "ignis/pipeline/frames/test_scripted_source.h"
 
+#include "tests/support/count_allocations.h"
 #include "tools/ignis/dm/loop.h"
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <new>
-
-namespace {
-thread_local uint64_t t_news = 0;  // of this thread: others may allocate as they like
-}  // namespace
-
-void* operator new(size_t size) {
-  ++t_news;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(size_t size, std::align_val_t alignment) {
-  ++t_news;
-  const auto step = static_cast<size_t>(alignment);
-  if (void* memory = std::aligned_alloc(step, (size + step - 1) / step * step)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace ignis::tools {
 namespace {
@@ -44,7 +23,7 @@ class CountingSource : public pipeline::FrameSource {
   }
   Result<pipeline::Frame> receive(std::chrono::nanoseconds) override {
     if (next_ == counts.size()) return Error(ErrorCode::NotFound, "It is over.", "EndOfStream");
-    counts[next_] = t_news;
+    counts[next_] = testing::thread_allocation_count();
     pipeline::Frame frame = frames_[next_ % frames_.size()];
     frame.info.frame_id = static_cast<uint32_t>(++next_);
     frame.info.timestamp_sof_ns = frame.info.timestamp_eof_ns = frame.info.receive_time_ns =
@@ -53,7 +32,7 @@ class CountingSource : public pipeline::FrameSource {
   }
   std::string describe() const override { return "counting"; }
 
-  std::vector<uint64_t> counts;
+  std::vector<int64_t> counts;
 
  private:
   std::vector<pipeline::Frame> frames_;

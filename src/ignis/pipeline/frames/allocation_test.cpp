@@ -4,32 +4,12 @@
 #include "ignis/pipeline/frames/layout.h"
 #include "ignis/pipeline/frames/test_ring.h"
 
+#include "tests/support/count_allocations.h"
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <new>
 #include <string>
-
-namespace {
-std::atomic<uint64_t> allocations{0};
-
-void* counted(std::size_t size) {
-  ++allocations;
-  void* block = std::malloc(size);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete[](void* block) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t) noexcept { std::free(block); }
-void operator delete[](void* block, std::size_t) noexcept { std::free(block); }
 
 namespace ignis::pipeline {
 namespace {
@@ -43,15 +23,15 @@ TEST(Allocation, ASteadyRingAllocatesNothing) {
     auto client = RingClient::create(name, options).value();
     connect(*server, *client);
     Frame last;
-    uint64_t before = 0;
+    int64_t before = 0;
     for (uint32_t id = 1; id <= 200; ++id) {
-      if (id == 11) before = allocations.load();
+      if (id == 11) before = testing::allocation_count();
       ASSERT_TRUE(publish(*server, id));
       Result<Frame> frame = client->receive(kLong);
       ASSERT_TRUE(frame);
       last = *std::move(frame);
     }
-    EXPECT_EQ(allocations.load() - before, 0u);
+    EXPECT_EQ(testing::allocation_count() - before, 0);
   }
 }
 
@@ -66,14 +46,14 @@ TEST(Allocation, ASteadyFileAllocatesNothing) {
   auto source = FileSource::open(path, options).value();
   std::filesystem::remove(path);
   Frame last;
-  uint64_t before = 0;
+  int64_t before = 0;
   for (int i = 0; i < 200; ++i) {
-    if (i == 10) before = allocations.load();
+    if (i == 10) before = testing::allocation_count();
     Result<Frame> frame = source->receive(kLong);
     ASSERT_TRUE(frame);
     last = *std::move(frame);
   }
-  EXPECT_EQ(allocations.load() - before, 0u);
+  EXPECT_EQ(testing::allocation_count() - before, 0);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "ignis/pipeline/frames/layout.h"
 
+#include "tests/support/count_allocations.h"
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,26 +11,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <new>
 #include <set>
 #include <thread>
 #include <vector>
-
-namespace {
-std::atomic<int64_t> allocation_count{0};
-}  // namespace
-
-// Counts what the steady state must not do. Sanitizers bring their own operator new; then nothing is counted.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define IGNIS_TEST_COUNTS_ALLOCATIONS 1
-[[gnu::noinline]] void* operator new(size_t size_bytes) {
-  allocation_count.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size_bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-#endif
 
 namespace ignis::pipeline {
 namespace {
@@ -347,17 +331,14 @@ TEST(Synthetic, EveryFrameIsLateRatherThanNever) {
 }
 
 TEST(Synthetic, ASteadyStreamAllocatesNothing) {
-#ifndef IGNIS_TEST_COUNTS_ALLOCATIONS
-  GTEST_SKIP() << "Allocations are not counted in this build.";
-#endif
   SyntheticOptions options;
   options.width_px = 320, options.height_px = 200;
   const auto source = open(options);
   std::array<Frame, 3> held;
   for (size_t i = 0; i < 10; ++i) held[i % 3] = *source->receive(milliseconds(1));
-  const int64_t before = allocation_count.load();
+  const int64_t before = testing::allocation_count();
   for (size_t i = 0; i < 390; ++i) held[i % 3] = *source->receive(milliseconds(1));
-  EXPECT_EQ(allocation_count.load(), before);
+  EXPECT_EQ(testing::allocation_count(), before);
 }
 
 TEST(Synthetic, RefusesWhatCannotBe) {

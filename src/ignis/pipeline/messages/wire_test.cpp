@@ -1,30 +1,16 @@
 #include "ignis/pipeline/messages/wire.h"
 
+#include "tests/support/count_allocations.h"
 #include <gtest/gtest.h>
 #include <sodium.h>
 
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <limits>
-#include <new>
 #include <random>
 #include <string>
-
-namespace {
-std::atomic<int64_t> allocation_count{0};
-}  // namespace
-
-// Not inlined: the compiler would see free() meet new.
-[[gnu::noinline]] void* operator new(size_t size) {
-  ++allocation_count;
-  if (void* memory = std::malloc(size != 0 ? size : 1)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace ignis::pipeline {
 namespace {
@@ -603,13 +589,13 @@ TEST(EventWriter, AllocatesNothingAfterTheFirstMessages) {
   state.raw_predictions = raw;
   const DriverStateQuality quality = full_quality();
   ASSERT_TRUE(writer.driver_state(state, true, 1));
-  const int64_t before = allocation_count;
+  const int64_t before = testing::allocation_count();
   bool all_good = true;
   for (uint64_t i = 0; i < 100; ++i) {
     all_good = all_good && writer.driver_state(state, true, i).has_value();
     all_good = all_good && writer.quality(quality).has_value();
   }
-  EXPECT_EQ(allocation_count, before);
+  EXPECT_EQ(testing::allocation_count(), before);
   EXPECT_TRUE(all_good);
 }
 

@@ -3,53 +3,11 @@
 #include "ignis/pipeline/road/host.h"
 #include "ignis/pipeline/road/test_fake_road_model.h"
 
+#include "tests/support/count_allocations.h"
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstddef>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <vector>
-
-namespace {
-std::atomic<bool> is_counting{false};
-std::atomic<int> allocations{0};
-
-void* allocate(std::size_t size_bytes, std::size_t alignment) {
-  if (is_counting.load()) ++allocations;
-  const std::size_t size = size_bytes == 0 ? 1 : size_bytes;
-  void* bytes = alignment <= alignof(std::max_align_t)
-                    ? std::malloc(size)
-                    : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-  if (bytes == nullptr) std::abort();
-  return bytes;
-}
-}  // namespace
-
-// Not inline, or the compiler warns of malloc behind new.
-[[gnu::noinline]] void* operator new(std::size_t size) { return allocate(size, 1); }
-[[gnu::noinline]] void* operator new[](std::size_t size) { return allocate(size, 1); }
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  return allocate(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void* operator new[](std::size_t size, std::align_val_t alignment) {
-  return allocate(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* bytes) noexcept { std::free(bytes); }
-[[gnu::noinline]] void operator delete[](void* bytes) noexcept { std::free(bytes); }
-[[gnu::noinline]] void operator delete(void* bytes, std::size_t) noexcept { std::free(bytes); }
-[[gnu::noinline]] void operator delete[](void* bytes, std::size_t) noexcept { std::free(bytes); }
-[[gnu::noinline]] void operator delete(void* bytes, std::align_val_t) noexcept { std::free(bytes); }
-[[gnu::noinline]] void operator delete[](void* bytes, std::align_val_t) noexcept {
-  std::free(bytes);
-}
-[[gnu::noinline]] void operator delete(void* bytes, std::size_t, std::align_val_t) noexcept {
-  std::free(bytes);
-}
-[[gnu::noinline]] void operator delete[](void* bytes, std::size_t, std::align_val_t) noexcept {
-  std::free(bytes);
-}
 
 namespace ignis::pipeline {
 namespace {
@@ -72,10 +30,9 @@ TEST(RoadAllocations, NoneAfterTheTenthFrame) {
     }
   };
   run(0, 10);
-  is_counting = true;
+  const int64_t before = ignis::testing::allocation_count();
   run(10, 110);
-  is_counting = false;
-  EXPECT_EQ(allocations.exchange(0), 0);
+  EXPECT_EQ(ignis::testing::allocation_count() - before, 0);
   EXPECT_EQ(valid, 110);
 }
 
