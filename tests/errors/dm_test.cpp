@@ -151,6 +151,8 @@ TEST_F(Dm, UsageIsTwo) {
   expect_error({"dm", kSource}, 2, "--model");
   expect_error({"dm", "v5l2:/dev/video0", "--model", m}, 2, "v5l2:/dev/video0");
   expect_error({"dm", "synthetic:nowhere", "--model", m}, 2, "nowhere");
+  expect_error({"dm", "ring:bad/name", "--model", m}, 2, "bad/name");
+  expect_error({"dm", "synthetic:drive,size=big", "--model", m}, 2, "big");
   expect_error({"dm", kSource, "--model", m, "--profile", "comma-99"}, 2, "comma-99");
   expect_error({"dm", kSource, "--model", m, "--side", "middle"}, 2, "middle");
   expect_error({"dm", kSource, "--model", m, "--calib", "1,2"}, 2, "1,2");

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
+#include <fstream>
+
 namespace ignis::testing {
 namespace {
 
@@ -83,6 +86,70 @@ TEST_F(Errors, UsageIsTwo) {
   expect_error({"verify", m, "--rtol", "q:1"}, 2, "no output 'q'");
   expect_error({"verify", m, "--rtol", "-1"}, 2, "--rtol takes a number");
   expect_error({"verify", m, "--ref", "a.npz", "--ref-device", "cpu"}, 2, "Give one of");
+}
+
+TEST_F(Errors, CacheUsageIsTwo) {
+  const std::string c = folder_.path("cache");
+  expect_error({"cache"}, 2, "action");
+  expect_error({"cache", "frobnicate", "--cache", c}, 2,
+               "'frobnicate' is no command of ignis cache; there are ls, prune, verify, export");
+  expect_error({"cache", "ls", "file", "--cache", c}, 2, "ls takes no file");
+  expect_error({"cache", "export", "--cache", c}, 2, "export takes a FILE");
+  expect_error({"cache", "import", "--cache", c}, 2, "import takes a FILE");
+  expect_error({"cache", "ls", "--max-size", "1M", "--cache", c}, 2,
+               "belongs to ignis cache prune");
+  for (const char* size : {"M", "-1", "1X", "1.5G", "99999999999999999999", "1MB"}) {
+    expect_error({"cache", "prune", "--max-size", size, "--cache", c}, 2,
+                 std::string("not '") + size + "'");
+  }
+  expect_error({"cache", "ls", "--cache", "off"}, 2, "program cache is off");
+}
+
+TEST_F(Errors, ABadCacheFolderIsSixOnlyForWhoAsksForIt) {
+  const std::string file = folder_.write("file", "x");
+  expect_error({"cache", "ls", "--cache", file}, 6, "'" + file + "' is no folder");
+  expect_error({"cache", "ls", "--cache", file + "/deeper"}, 6, "cannot be made");
+  const std::string open_to_all = folder_.path("open");
+  std::filesystem::create_directory(open_to_all);
+  std::filesystem::permissions(open_to_all, std::filesystem::perms::all);
+  expect_error({"cache", "verify", "--cache", open_to_all}, 6, "chmod go-w");
+  for (const std::string& folder : {file, file + "/deeper", open_to_all}) {
+    const ToolRun run = run_tool({"run", small_, "--input", "x:zeros", "--cache", folder});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const size_t at = run.err.find("warning: cache: The program cache is off");
+    ASSERT_NE(at, std::string::npos) << run.err;
+    EXPECT_EQ(run.err.find("warning: ", at + 1), std::string::npos) << run.err;
+  }
+}
+
+TEST_F(Errors, DamagedCachesAndExportsAreSix) {
+  const std::string c = folder_.path("cache");
+  EXPECT_EQ(run_tool({"run", small_, "--input", "x:zeros", "--cache", c}).exit_code, 0);
+  const std::string file = folder_.path("export");
+  EXPECT_EQ(run_tool({"cache", "export", file, "--cache", c}).exit_code, 0);
+  const std::string whole = read_text(file);
+  ASSERT_GT(whole.size(), 100u);
+  const auto refuses = [&](const std::string& bytes, const std::string& text) {
+    expect_error({"cache", "import", folder_.write("bad", bytes), "--cache", c}, 6, text);
+  };
+  refuses("", "does not begin with IGNISPCA");
+  refuses("nonsense", "does not begin with IGNISPCA");
+  refuses(whole.substr(0, whole.size() - 1), "do not have its digest");
+  refuses(whole.substr(0, 20), "bytes only");
+  std::string changed = whole;
+  changed[whole.size() / 2] = static_cast<char>(changed[whole.size() / 2] ^ 1);
+  refuses(changed, "do not have its digest");
+  changed = whole;
+  changed[8] = 77;
+  refuses(changed, "has format 77; this Ignis reads 1");
+  expect_error({"cache", "import", folder_.path("absent"), "--cache", c}, 6, "absent");
+  expect_error({"cache", "import", folder_.path(""), "--cache", c}, 6, "no regular file");
+  expect_error({"cache", "export", folder_.path("no/folder"), "--cache", c}, 6, "no/folder");
+  std::filesystem::remove(c + "/v1/index.sqlite-wal");
+  std::ofstream(c + "/v1/index.sqlite", std::ios::trunc) << std::string(8192, 'x');
+  for (const char* action : {"ls", "verify", "prune"})
+    expect_error({"cache", action, "--cache", c}, 6, "Delete the folder");
+  EXPECT_EQ(run_tool({"run", small_, "--input", "x:zeros", "--cache", c}).exit_code, 0);
 }
 
 TEST_F(Errors, RefusedModelIsThree) {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -29,6 +30,11 @@ ToolRun run_tool(const std::vector<std::string>& arguments, const ToolEnvironmen
   std::vector<std::string> words{IGNIS_TOOL_PATH};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = environment.variables;
+  // The cache of whoever runs the tests stays as it is.
+  const bool has_cache = std::any_of(variables.begin(), variables.end(), [](const auto& variable) {
+    return variable.starts_with("IGNIS_CACHE=");
+  });
+  if (!has_cache) variables.emplace_back("IGNIS_CACHE=off");
   for (char** each = environ; *each != nullptr; ++each) {
     if (std::strncmp(*each, "IGNIS_", 6) != 0) variables.emplace_back(*each);
   }

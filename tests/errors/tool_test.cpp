@@ -207,6 +207,62 @@ TEST_F(Tool, CompilesOnceAndRunsTheFile) {
   }
 }
 
+TEST_F(Tool, KeepsProgramsFromOneRunToTheNext) {
+  const std::string cache = folder_.path("cache");
+  const auto run_with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"run",         small_, "--input",        input_,
+                                       "--print-max", "6",    "--explain-cache"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Json json = report(arguments);
+    EXPECT_EQ(json["outputs"][0]["values"], Json({0.0, 0.0, 1.0, 3.0, 0.0, 0.5}));
+    return json["cache"];
+  };
+  Json first = run_with({"--cache", cache});
+  EXPECT_EQ(first["folder"], cache);
+  EXPECT_GT(first["misses"], 0);
+  EXPECT_EQ(first["stored"], first["misses"]);
+  EXPECT_EQ(first["kernels"][0]["outcome"], "miss");
+  EXPECT_EQ(first["kernels"][0]["why"], "not there");
+  Json second = run_with({"--cache", cache});
+  EXPECT_EQ(second["misses"], 0);
+  EXPECT_EQ(second["disk_hits"], first["misses"]);
+  EXPECT_EQ(second["kernels"][0]["outcome"], "disk hit");
+  EXPECT_EQ(run_with({"--cache", "off"})["kernels"][0]["outcome"], "unused");
+
+  ToolEnvironment environment;
+  environment.variables = {"IGNIS_CACHE=" + cache};
+  const ToolRun text = run_tool({"run", small_, "--input", input_, "--explain-cache"}, environment);
+  EXPECT_NE(text.out.find("disk hit"), std::string::npos) << text.out;
+  environment.variables = {"IGNIS_CACHE=", "XDG_CACHE_HOME=" + folder_.path("xdg")};
+  const ToolRun fresh =
+      run_tool({"run", small_, "--input", input_, "--explain-cache"}, environment);
+  EXPECT_NE(fresh.out.find(folder_.path("xdg") + "/ignis"), std::string::npos) << fresh.out;
+
+  const Json rows = report({"cache", "ls", "--cache", cache});
+  EXPECT_EQ(Json(rows["programs"].size()), first["misses"]);
+  EXPECT_EQ(report({"cache", "verify", "--cache", cache})["whole"], first["misses"]);
+  const std::string file = folder_.path("programs.bin"), other = folder_.path("other");
+  report({"cache", "export", file, "--cache", cache});
+  EXPECT_EQ(report({"cache", "import", file, "--cache", other})["added"], first["misses"]);
+  EXPECT_EQ(report({"cache", "import", file, "--cache", other})["known"], first["misses"]);
+  EXPECT_EQ(run_with({"--cache", other})["misses"], 0);
+  EXPECT_EQ(report({"cache", "prune", "--max-size", "0", "--cache", other})["removed"],
+            first["misses"]);
+  EXPECT_EQ(run_with({"--cache", other})["misses"], first["misses"]);
+}
+
+TEST_F(Tool, BenchTimesCompilerDiskAndMemoryApart) {
+  const Json json = report({"bench", small_, "--warmup", "1", "--duration", "0.01"});
+  EXPECT_GT(json["compile"]["cold"]["misses"], 0);
+  EXPECT_GT(json["compile"]["cold"]["compile_s"], 0);
+  for (const char* stage : {"disk_hit", "memory_hit"}) {
+    EXPECT_EQ(json["compile"][stage]["misses"], 0) << stage;
+    EXPECT_EQ(json["compile"][stage]["hits"], json["compile"]["cold"]["misses"]) << stage;
+    EXPECT_EQ(json["compile"][stage]["compile_s"], 0) << stage;
+    EXPECT_GT(json["compile"][stage]["cache_s"], 0) << stage;
+  }
+}
+
 TEST_F(Tool, DevicesPassTheirSelfTest) {
   const Json json = report({"devices", "--check"});
   EXPECT_GE(json["devices"].size(), 2u);
@@ -215,7 +271,7 @@ TEST_F(Tool, DevicesPassTheirSelfTest) {
 
 TEST_F(Tool, HelpAndVersion) {
   EXPECT_NE(run({"--version"}).out.find("ignis "), std::string::npos);
-  for (const char* command : {"run", "bench", "inspect", "verify", "devices"}) {
+  for (const char* command : {"run", "bench", "inspect", "verify", "cache", "devices"}) {
     const ToolRun r = run({command, "--help"});
     EXPECT_NE(r.out.find("Example:"), std::string::npos) << command;
     EXPECT_NE(r.out.find("Exit codes:"), std::string::npos) << command;

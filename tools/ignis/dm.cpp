@@ -60,18 +60,19 @@ struct Setup {
   SourceOptions source;
 };
 
-/// An error of the source: whose fault it is, on one line.
+/// An error of the source: whose fault it is, on one line. What its text says wrong is usage; what it names may be a file.
 Error as_source(const Error& error, const std::string& source) {
   if (error.code() == ErrorCode::DeviceLost || error.code() == ErrorCode::Timeout) return error;
   const size_t end = error.message().find('\n');
   std::string sentence = error.message().substr(0, end);
-  if (end != std::string::npos)
-    sentence =
-        sentence.substr(0, sentence.rfind(". ") + 1) + " The forms of a source: ignis dm --help.";
-  const bool is_scenario = source.starts_with("synthetic:");
-  const bool is_usage = error.reason() == "UnknownSource" && error.code() != ErrorCode::NotFound;
+  if (end != std::string::npos) {
+    sentence.resize(sentence.rfind(". ") + 1);
+    sentence += " The forms of a source: ignis dm --help.";
+  }
   const Error short_error(error.code(), sentence, error.reason());
-  return is_usage || is_scenario ? as_usage(short_error) : as_file(short_error);
+  const bool is_text_wrong = error.code() != ErrorCode::NotFound && !parse_source(source);
+  const bool names_no_file = source.starts_with("synthetic:") || source.starts_with("ring:");
+  return is_text_wrong || names_no_file ? as_usage(short_error) : as_file(short_error);
 }
 
 Result<Setup> read_options(const Context& context, const DmOptions& options) {
@@ -148,7 +149,7 @@ Status prepare(pipeline::Host& host, const std::string& source, const SourceOpti
       Status status = host.prepare(frame->layout);
       if (status) return status;
       if (status.error().reason() == "UnknownGeometry") {
-        return usage_error(status.error().message() + " State the lens with --intrinsics " +
+        return usage_error(status.error().message() + " Give it with --intrinsics " +
                            std::to_string(frame->layout.width_px) + "x" +
                            std::to_string(frame->layout.height_px) + ":FOCAL[,CX,CY].");
       }

@@ -58,18 +58,21 @@ void write_now(const std::string& text) {
 std::string status_text(const Snapshot& s, const LiveFeed& feed, size_t columns) {
   const StageSummary times = summarize(feed.recent_times());
   const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
-  char head[64], rate[128];
-  std::snprintf(head, sizeof head, "frame %-6u ", s.quality.frame_id);
+  const bool has_age = s.quality.frame_age_ns != pipeline::kUnknownAge;
+  char head[64], age[32], rate[128];
+  if (has_age) std::snprintf(head, sizeof head, "frame %-6u ", s.quality.frame_id);
+  else std::snprintf(head, sizeof head, "no frame yet ");
+  std::snprintf(age, sizeof age, "%.0f ms", has_age ? ms(s.quality.frame_age_ns) : 0.0);
   const size_t total = static_cast<size_t>(Stage::Total);
-  std::snprintf(rate, sizeof rate, "%4.1f/s  p50 %.1f p99 %.1f ms  age %.0f ms  dropped %llu",
+  std::snprintf(rate, sizeof rate, "%4.1f/s  p50 %.1f p99 %.1f ms  age %s  dropped %llu",
                 feed.frames_per_s(), ms(times.p50_ns[total]), ms(times.p99_ns[total]),
-                s.quality.frame_age_ns == pipeline::kUnknownAge ? 0.0 : ms(s.quality.frame_age_ns),
-                static_cast<unsigned long long>(s.dropped_frames));
+                has_age ? age : "unknown", static_cast<unsigned long long>(s.dropped_frames));
   std::string text = head;
   text += s.quality.valid ? "valid      " : "NOT VALID  ";
-  if (s.quality.valid) text += driver_text(s) + "  ";
-  text += std::string("| ") + rate;
-  if (!s.quality.reasons.is_empty()) text += "  | " + list_reasons(s.quality.reasons);
+  // What matters most comes first: a narrow terminal cuts the rest.
+  text += (s.quality.valid ? driver_text(s) : list_reasons(s.quality.reasons)) + "  | " + rate;
+  if (s.quality.valid && !s.quality.reasons.is_empty())
+    text += "  | " + list_reasons(s.quality.reasons);
   if (columns > 0 && text.size() > columns) text.resize(columns);
   return text;
 }
