@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kPrefix = "IGNIS_";
 
 constexpr SettingInfo kSettings[] = {
+    {"CACHE", "folder of compiled kernels, or off"},
     {"COLOR", "auto, always or never"},
     {"CONFIG", "file of options"},
     {"CPUS", "list of CPUs to run on, such as 0,2-3"},
@@ -25,6 +26,7 @@ constexpr SettingInfo kSettings[] = {
     {"SEED", "seed of random inputs"},
     {"SHARED", "folder with further models for the tests"},
     {"SKIP_DEPS", "1: the build scripts install nothing and trust the system"},
+    {"TEST_BATCHES", "number of command batches the random tests make"},
     {"TEST_GRAPHS", "number of graphs the random tests make"},
     {"TEST_SCREENSHOTS", "folder for pictures of the pages that the tests look at"},
     {"TEST_SEED", "seed of the random tests"},

@@ -27,7 +27,8 @@ class OpenRun {
     for (size_t group = 0; group < groups_.size(); ++group) {
       if (names_[group] == name) continue;
       for (const int other : groups_[group]) {
-        if (conflict(accesses_[static_cast<size_t>(index)], accesses_[static_cast<size_t>(other)])) {
+        if (conflict(accesses_[static_cast<size_t>(index)],
+                     accesses_[static_cast<size_t>(other)])) {
           return true;
         }
       }
@@ -150,7 +151,8 @@ exec::Batch make_batch(const DeviceTable& table, const QueueChoice& choice,
     return static_cast<int>(std::lower_bound(batch.devices.begin(), batch.devices.end(), device) -
                             batch.devices.begin());
   };
-  for (const auto& [owner, accessor] : touched) batch.touched.push_back({owner, index_of(accessor)});
+  for (const auto& [owner, accessor] : touched)
+    batch.touched.push_back({owner, index_of(accessor)});
   for (const int index : group) {
     const PlacedCall& placed = calls[static_cast<size_t>(index)];
     exec::BatchCall call = placed.call;

@@ -206,8 +206,7 @@ Result<QueueTemplate> make_template(const Schedule& prepared, size_t call_count,
       if (run.is_host) {
         step.host = make_host_run(prepared.buffers, calls, run.groups[group]);
       } else {
-        step.batch =
-            make_batch(table, options.queues, prepared.buffers, calls, run.groups[group]);
+        step.batch = make_batch(table, options.queues, prepared.buffers, calls, run.groups[group]);
         // A wait for the first half of a network copy alone would never end.
         step.batch.waits = group + 1 == run.groups.size();
         build_streams(table, prepared.buffers, bases, options.is_profiled, step.batch);

@@ -70,9 +70,11 @@ class CopySplitter {
     return choose_device(table_, out_.buffers, CallKind::Copy, arguments);
   }
 
-  /// A card without a copy queue has nothing that feeds it.
+  /// A card without a copy queue has nothing that feeds it; nor has one of a device whose copies are the host's.
   bool has_card(const std::string& device) const {
-    return table_.copy_queues(device) > 0 && table_.find(device)->has_network_card;
+    if (table_.copy_queues(device) == 0) return false;
+    const runtime::Capabilities& capabilities = *table_.find(device);
+    return capabilities.has_network_card && !capabilities.has_unified_memory;
   }
   bool crosses_network() const {
     const std::string& to = owner_of(destination_);
@@ -158,7 +160,8 @@ class CopySplitter {
   int find_or_add_stage(const std::string& device) {
     const std::string& to = owner_of(destination_);
     const std::string& from = owner_of(source_);
-    const bool is_between_devices = to != from && table_.is_enqueued(to) && table_.is_enqueued(from);
+    const bool is_between_devices =
+        to != from && table_.is_enqueued(to) && table_.is_enqueued(from);
     const std::string user = is_between_devices ? from + ">" + to : device;
     for (size_t i = 0; i < out_.buffers.size(); ++i) {
       const ScheduleBuffer& buffer = out_.buffers[i];

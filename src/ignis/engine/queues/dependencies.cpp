@@ -42,7 +42,8 @@ BaseTable::BaseTable(std::span<const exec::ScheduleBuffer> buffers,
       if (set >= 0) {
         lanes[i] = {set, true};
       } else if (buffer.input >= 0) {
-        const auto [found, is_new] = of_input.try_emplace({buffer.input, static_cast<int>(i)}, next);
+        const auto [found, is_new] =
+            of_input.try_emplace({buffer.input, static_cast<int>(i)}, next);
         lanes[i].base = found->second;
         next += is_new;
       } else if (i < buffer.memory.size() && buffer.memory[i] != nullptr) {

@@ -12,9 +12,8 @@ std::optional<std::string> device_of(const DeviceTable& table,
                                      std::span<const exec::ScheduleBuffer> buffers,
                                      const exec::BufferRange& range) {
   const std::span<const std::string> owners = owners_of(buffers, range);
-  const bool all = std::all_of(owners.begin(), owners.end(), [&](const std::string& owner) {
-    return table.is_enqueued(owner);
-  });
+  const bool all = std::all_of(owners.begin(), owners.end(),
+                               [&](const std::string& owner) { return table.is_enqueued(owner); });
   if (owners.empty() || !all) return std::nullopt;
   return owners.front();
 }

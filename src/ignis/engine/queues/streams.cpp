@@ -44,9 +44,9 @@ class StreamBuilder {
  private:
   /// What is known of a queue besides its stream; the same index.
   struct Queue {
-    int last_tag = -1;          ///< -1: it only closes
-    std::set<int> peers;        ///< devices whose memory its calls touch
-    int last_launch = -1;       ///< while waits are found: tag of the newest program
+    int last_tag = -1;     ///< -1: it only closes
+    std::set<int> peers;   ///< devices whose memory its calls touch
+    int last_launch = -1;  ///< while waits are found: tag of the newest program
     bool is_started = false;
   };
 
@@ -105,8 +105,8 @@ class StreamBuilder {
       const int own = stream_of(call);
       const auto tag = static_cast<size_t>(call.tag);
       std::map<std::pair<int, QueueId>, int>& waits = waits_[tag];
-      for (const int owner : tracker.add(call.tag, own, is_in_order(call.device),
-                                         bases_.accesses_of(call))) {
+      for (const int owner :
+           tracker.add(call.tag, own, is_in_order(call.device), bases_.accesses_of(call))) {
         const BatchCall& other = batch_.calls[static_cast<size_t>(owner)];
         if (stream_of(other) == own) {
           // First in, first out, when the device says so.
@@ -233,6 +233,26 @@ std::string queue_name(const Batch& batch, int signal) {
   return batch.devices[static_cast<size_t>(stream.device)] + "/" + stream.queue.to_string();
 }
 
+/// "a[0,8)=, b@1[0,16)": what is written has a sign of equality, a lane of several its number.
+std::string arguments_text(std::span<const exec::ScheduleBuffer> buffers, const BatchCall& call) {
+  std::string text;
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    const exec::BufferRange& range = call.arguments[i];
+    const exec::ScheduleBuffer& buffer = buffers[static_cast<size_t>(range.buffer)];
+    if (i > 0) text += ", ";
+    text += buffer.name;
+    if (buffer.devices.size() > 1 && range.lane != exec::kAllLanes) {
+      text += "@" + std::to_string(range.lane);
+    }
+    text += "[" + std::to_string(range.offset_bytes) + "," +
+            std::to_string(range.offset_bytes + range.size_bytes) + ")";
+    if (std::find(call.outs.begin(), call.outs.end(), static_cast<int>(i)) != call.outs.end()) {
+      text += "=";
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 void build_streams(const DeviceTable& table, std::span<const exec::ScheduleBuffer> buffers,
@@ -295,6 +315,26 @@ std::string to_text(const Batch& batch, const QueueStream& stream) {
 std::string to_text(const Batch& batch) {
   std::string text;
   for (const QueueStream& stream : batch.streams) text += to_text(batch, stream) + "\n";
+  return text;
+}
+
+std::string to_text(const exec::QueueTemplate& made) {
+  std::string text;
+  for (size_t i = 0; i < made.steps.size(); ++i) {
+    const exec::TemplateStep& step = made.steps[i];
+    text += (step.is_batch ? "batch " : "host ") + std::to_string(i);
+    if (step.is_batch && !step.batch.waits) text += " no-wait";
+    for (const int earlier : step.after) text += " after " + std::to_string(earlier);
+    text += "\n";
+    for (const BatchCall& call : step.is_batch ? step.batch.calls : step.host.calls) {
+      text += "  " + std::string(call.kind == exec::CallKind::Copy ? "c" : "k") +
+              std::to_string(call.tag) + " " + call.name + "(" +
+              arguments_text(made.buffers, call) + ")\n";
+    }
+    for (const QueueStream& stream : step.batch.streams) {
+      text += "  " + to_text(step.batch, stream) + "\n";
+    }
+  }
   return text;
 }
 

@@ -35,5 +35,7 @@ std::string to_text(const exec::Batch& batch, const exec::QueueStream& stream);
 std::string to_text(const exec::Batch& batch, const runtime::Command& command);
 /// All streams in submit order, one in a line.
 std::string to_text(const exec::Batch& batch);
+/// All steps: "batch 0", "batch 1 no-wait", "host 2", each with the steps it follows ("after 0"), calls and streams.
+std::string to_text(const exec::QueueTemplate& made);
 
 }  // namespace ignis::engine

@@ -46,8 +46,8 @@ Status apply_step(const ScheduleBuffer& buffer, const ViewStep& step, BufferRang
     case ViewStep::Kind::Lane: {
       const auto lanes = static_cast<int>(buffer.devices.size());
       if (step.lane < 0 || step.lane >= lanes) {
-        return refuse(buffer, "selects lane " + std::to_string(step.lane) + " of " +
-                                  std::to_string(lanes));
+        return refuse(buffer,
+                      "selects lane " + std::to_string(step.lane) + " of " + std::to_string(lanes));
       }
       if (range.lane != exec::kAllLanes && range.lane != step.lane) {
         return refuse(buffer, "selects lane " + std::to_string(step.lane) + " of lane " +
@@ -56,8 +56,7 @@ Status apply_step(const ScheduleBuffer& buffer, const ViewStep& step, BufferRang
       range.lane = step.lane;
       return Status::ok();
     }
-    case ViewStep::Kind::Reinterpret:
-      return set_item(buffer, step.item_bytes, range);
+    case ViewStep::Kind::Reinterpret: return set_item(buffer, step.item_bytes, range);
   }
   return refuse(buffer, "has a step of no known kind");
 }
