@@ -8,13 +8,38 @@
 
 namespace ignis::exec {
 
+/// An address that the words of a stream need and that only a link knows: as the stream's device reaches it.
+struct LinkAddress {
+  enum class Kind : uint8_t {
+    Buffer,    ///< `index` into QueueTemplate::buffers, `lane`
+    Program,   ///< `index` into QueueTemplate::programs: where its image is launched
+    Signals,   ///< the signal slots of device `index` of the batch
+    Timeline,  ///< the reached word of device `index` of the batch
+    Wire,      ///< `index` into QueueTemplate::buffers: the channel's number, no address
+  };
+  Kind kind = Kind::Buffer;
+  int index = 0;
+  int lane = 0;
+  uint64_t offset_bytes = 0;
+  auto operator<=>(const LinkAddress&) const = default;
+};
+
+/// An entry of a batch's address table: where an input lies at this run, as `device` of the batch reaches it.
+struct TableEntry {
+  int input = 0;
+  int lane = 0;
+  int device = 0;
+  auto operator<=>(const TableEntry&) const = default;
+};
+
 /// One queue's stream in a batch, in submit order among the batch's streams.
 struct QueueStream {
   int device = 0;  ///< index into Batch::devices
   runtime::QueueId queue;
   int signal = -1;  ///< number of its signal
   std::vector<runtime::Command> commands;
-  runtime::EncodedQueue encoded;  ///< empty before encoding
+  runtime::EncodedQueue encoded;       ///< empty before encoding
+  std::vector<LinkAddress> addresses;  ///< what the numbers of its link-time patches mean
   bool operator==(const QueueStream&) const = default;
 };
 
@@ -50,6 +75,7 @@ struct Batch {
   std::vector<QueueStream> streams;   ///< in submit order
   std::vector<TouchedOwner> touched;  ///< owners that are no device of the batch
   bool waits = true;                  ///< false: the "do not wait here" mark
+  std::vector<TableEntry> table;      ///< what the numbers of its streams' input patches mean
   bool operator==(const Batch&) const = default;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ignis/base/program_image.h"
 #include "ignis/base/result.h"
 #include "ignis/runtime/capabilities.h"
 #include "ignis/runtime/clock.h"
@@ -7,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -71,30 +73,43 @@ struct Patch {
     Input,     ///< `index`: an input's address from the address table, plus `addend`
     Timeline,  ///< `index`: N of that device of the batch, plus `addend`
     Variable,  ///< `index`: a bound variable's value, plus `addend`
+    Part,      ///< `index`: the address of that part of the same EncodedQueue, plus `addend`
   };
   uint32_t offset_bytes = 0;
-  uint8_t width_bytes = 8;  ///< 4 or 8
+  uint8_t width_bytes = 8;  ///< 1, 2, 4 or 8; narrow ones store the low bytes
   Source source = Source::Address;
   int index = 0;
   int64_t addend = 0;
-  bool is_run_time() const { return source != Source::Address; }
+  bool is_run_time() const { return source != Source::Address && source != Source::Part; }
   bool operator==(const Patch&) const = default;
+};
+
+/// Words that lie in memory beside a queue's commands, which point at them: a call's arguments, an indirect buffer.
+struct EncodedPart {
+  Purpose purpose = Purpose::Arguments;
+  std::vector<std::byte> bytes;
+  std::vector<Patch> patches;  ///< as those of the queue
+  bool operator==(const EncodedPart&) const = default;
 };
 
 /// A queue's command words with their holes.
 struct EncodedQueue {
   std::vector<std::byte> bytes;
   std::vector<Patch> patches;  ///< ascending offsets, none overlapping
+  std::vector<EncodedPart> parts;
   bool operator==(const EncodedQueue&) const = default;
 };
 
 /// What a backend is told of a call when it encodes it: numbers of addresses, not addresses.
 struct EncodedCall {
-  int program = -1;   ///< Exec: the linker's number of the program's image
+  int program = -1;   ///< Exec: number of the address of the program's image
   int64_t parts = 1;  ///< Exec
   std::vector<Patch>
       arguments;            ///< Exec: one for each buffer, in slot order; Copy: destination, source
   uint64_t size_bytes = 0;  ///< Copy
+  /// Copy over the network: the argument of the wire (send: 0, receive: 1) stands for the number of a channel, the same for both
+  /// halves. A receive completes when the bytes of its channel have come.
+  bool is_send = false, is_receive = false;
 };
 
 /// A device with command queues: the backend contract of the queue spec, section 14. Functions may be called from any thread;
@@ -115,6 +130,31 @@ class QueuedDevice {
   /// The address at which this device reaches `memory`; maps it when it has not yet. A success is kept.
   /// Errors: Unsupported with the reason NotMappable; DeviceLost.
   virtual Result<uint64_t> map(const MemoryRef& memory) = 0;
+
+  /// Memory whose first word is the timeline's reached word, for peers and the words of commands; null when a backend has
+  /// none, and then nothing can be linked for it.
+  virtual MemoryRef timeline_memory() { return nullptr; }
+  /// Memory of the backend's own choice for what a link needs, asked before the linker allocates; null: no rule.
+  virtual Result<MemoryRef> place(Purpose /*purpose*/, uint64_t /*size_bytes*/,
+                                  bool /*is_volatile*/) {
+    return MemoryRef();
+  }
+  /// Bytes of memory that a program's image takes.
+  virtual uint64_t image_bytes(const ProgramImage& image) const { return image.object.size(); }
+  /// Writes a program into `memory` (of this device, Purpose::Image, image_bytes) and makes it ready; returns the address that
+  /// launches it. It is asked again after a failure, and never again after a success until the device is reopened.
+  virtual Result<uint64_t> place_image(const MemoryRef& memory, const ProgramImage& image) {
+    if (memory->host() == nullptr || memory->size_bytes() < image.object.size()) {
+      return Error(ErrorCode::Unsupported, "Device '" + name() + "' places no program images.",
+                   "NotMappable");
+    }
+    if (!image.object.empty()) {
+      std::memcpy(memory->host(), image.object.data(), image.object.size());
+    }
+    return map(memory);
+  }
+  /// Changes when encode() makes other words of the same commands; part of every template's key.
+  virtual uint32_t encoder_version() const { return 1; }
 
   /// Turns one command into words. Words that are not known become patches. `calls` are the batch's, by tag.
   /// `signal_address` numbers the address of each signal, `slot_address` of each time slot, `timeline_address` of each
