@@ -6,12 +6,14 @@
 #include "ignis/pipeline/frames/ring_protocol.h"
 #include "ignis/pipeline/frames/ring_socket.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -89,7 +91,7 @@ struct RingServer::State {
 
   Status make_memory(const FrameLayout& new_layout);
   void serve();
-  void accept_clients();
+  bool accept_clients();
   void read_client(Client& client);
   bool handle(Client& client, const ring::Record& record);
   bool greet(Client& client, const ring::Hello& hello);
@@ -362,11 +364,12 @@ void RingServer::State::read_client(Client& client) {
   }
 }
 
-void RingServer::State::accept_clients() {
+/// False when the process or the machine has no descriptor left.
+bool RingServer::State::accept_clients() {
   for (int i = 0; i < kPacketsPerTurn; ++i) {
     FileDescriptor socket(
         ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket) return errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
     if (clients.size() >= options.max_clients + kSpareSockets) {
       ++counters.refused;
       continue;
@@ -378,6 +381,7 @@ void RingServer::State::accept_clients() {
     client.connected_ns = monotonic_ns();
     clients.push_back(std::move(client));  // within the reserved room
   }
+  return true;
 }
 
 void RingServer::State::serve() {
@@ -406,8 +410,11 @@ void RingServer::State::serve() {
       read_client(clients[i - 2]);
     }
     if (waits[1].revents != 0) {
-      const std::lock_guard<std::mutex> lock(mutex);
-      accept_clients();
+      std::unique_lock<std::mutex> lock(mutex);
+      const bool has_descriptors = accept_clients();
+      lock.unlock();
+      // Else the listener stays readable, and this loop would turn as fast as it can.
+      if (!has_descriptors) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
 }
