@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ignis/engine/program_cache.h"
 #include "ignis/pipeline/driver_monitoring/model.h"
 #include "ignis/pipeline/driver_monitoring/profile.h"
 
@@ -19,6 +20,8 @@ struct ModelOptions {
   /// How long a worker spins before it sleeps. A camera's period is far longer than a run.
   std::chrono::nanoseconds spin = std::chrono::microseconds(50);
   std::chrono::nanoseconds warm_up_limit = std::chrono::seconds(60);  ///< of the run at bind
+  /// Where compiled kernels are looked up and kept; null: they are compiled at each load.
+  std::shared_ptr<ProgramCache> program_cache;
   /// Called while compiling, from any thread, one call at a time.
   std::function<void(const std::string& stage, int done, int total)> progress;
 };

@@ -50,6 +50,7 @@ SessionOptions StagedModel::session_options() const {
   session.threads = options_.threads;
   session.spin = options_.spin;
   session.timeout = options_.warm_up_limit;
+  session.program_cache = options_.program_cache;
   session.progress = options_.progress;
   return session;
 }
