@@ -27,6 +27,7 @@ struct Capabilities {
   bool has_device_graphs = false;    ///< groups of calls may become one graph (capture spec 9)
   bool crosses_host_memory = false;  ///< reaches memory through a window that the host writes
   bool can_recover = false;          ///< a reset after a hang may succeed
+  bool is_host_coherent = true;      ///< what it wrote needs no make_visible() for the host
   int signal_bits = 64;              ///< width of signals and timelines: 32 or 64
   uint32_t ticks_per_us = 1000;      ///< of its time stamps
   std::string peer_group;  ///< devices of one group map each other's memory; default: the kind

@@ -24,10 +24,14 @@ struct WaitLimits {
   int64_t stall_ns = 0;     ///< 0: only the deadline counts
 };
 
+/// The sum of two times that are not negative, held below the end of the range.
+int64_t add_ns(int64_t a, int64_t b);
+
 enum class WaitEnd : uint8_t { Reached, Stalled, DeadlineExceeded, Abandoned };
 
 /// Watches a word until it is at least `target`, by a short spin and then sleeps that grow to about 50 us. `is_abandoned` is
-/// looked at between looks and ends the wait. Never lasts longer than the limits and one sleep.
+/// looked at between looks and ends the wait. Never lasts longer than the limits and one sleep. When both limits end at once
+/// it is a stall.
 WaitEnd wait_at_least(Clock& clock, const std::function<uint64_t()>& read, uint64_t target,
                       const WaitLimits& limits, const std::function<bool()>& is_abandoned = {});
 

@@ -28,7 +28,16 @@ class Memory {
 using MemoryRef = std::shared_ptr<Memory>;
 
 /// For which purpose memory is asked; a device may place each elsewhere.
-enum class Purpose : uint8_t { Data, Arguments, Commands, Signals, AddressTable, Image, Stage };
+enum class Purpose : uint8_t {
+  Data,
+  Arguments,
+  Commands,
+  Signals,
+  AddressTable,
+  Image,
+  Stage,
+  Wire
+};
 
 enum class DeviceCondition : uint8_t { Online, Stalled, Unavailable };
 
@@ -39,10 +48,15 @@ struct DeviceState {
   uint64_t generation = 1;  ///< rises with each reopen
 };
 
-/// The pair of 64-bit words that orders batches on a device: what it has reached and what was announced last.
+/// The pair of 64-bit words that orders batches on a device: what it has reached and what was announced last. A value is
+/// meant within one generation and one count of restarts: a token holds all three (completion.h).
 struct Timeline {
   std::atomic<uint64_t>* reached = nullptr;  ///< written by the device's closing queue
-  uint64_t announced = 0;                    ///< guarded by the device's submission lock
+  MemoryRef memory;                          ///< where `reached` lies, to be mapped by peers
+  uint64_t offset_bytes = 0;                 ///< of `reached` in it
+  std::atomic<uint64_t> announced{0};  ///< written under the device's submission lock, read by all
+  /// How often the drained pair was set back to 0 because the words are narrow (queue spec W-13).
+  std::atomic<uint64_t> restarts{0};
 };
 
 /// One step of a queue's stream, before a backend turns it into words. Which fields count depends on the kind.
@@ -120,6 +134,9 @@ class QueuedDevice {
   virtual const std::string& name() const = 0;  ///< canonical
   virtual const Capabilities& capabilities() const = 0;
   virtual DeviceState state() const = 0;
+  /// Parts of state() that are asked for often; a driver answers without a lock.
+  virtual bool is_online() const { return state().condition == DeviceCondition::Online; }
+  virtual uint64_t generation() const { return state().generation; }
   virtual Clock& clock() = 0;
   virtual Timeline& timeline() = 0;
   /// A timed lock: taken in the order of device names with one deadline.
@@ -156,9 +173,35 @@ class QueuedDevice {
   /// Changes when encode() makes other words of the same commands; part of every template's key.
   virtual uint32_t encoder_version() const { return 1; }
 
+  /// Whether `memory` of this device still holds what was written to it before the last reopen. Only memory that can be proven
+  /// whole counts; what commands that were under way wrote is undefined all the same.
+  virtual bool is_whole(const Memory& /*memory*/) const { return generation() == 1; }
+
+  /// The bytes that make `image` a program of this device where they lie, in memory for Purpose::Image.
+  /// Errors: InvalidArgument, Unsupported.
+  virtual Result<std::vector<std::byte>> make_image(const ProgramImage& image) const {
+    return image.object;
+  }
+  /// Writes into memory of this device. After an error a part may have been written.
+  /// Errors: InvalidArgument for bytes outside, DeviceLost with the reason UploadFailed or DeviceUnavailable.
+  virtual Status upload(const MemoryRef& to, uint64_t offset_bytes,
+                        std::span<const std::byte> bytes);
+  /// Makes what the device wrote to these bytes visible to a reader on the host; nothing to do where memory is coherent.
+  virtual Status make_visible(const MemoryRef& /*memory*/, uint64_t /*begin_bytes*/,
+                              uint64_t /*end_bytes*/) {
+    return {};
+  }
+  /// One end of a wire through this device's network card, to copy to (a send) or from (a receive). `other_end` is the end
+  /// that the far device opened, or null for the first of the two. A transfer needs both: a send waits for its receive.
+  /// Errors: Unsupported with the reason NoNetworkCard.
+  virtual Result<MemoryRef> open_wire(uint64_t /*size_bytes*/, const MemoryRef& /*other_end*/) {
+    return Error(ErrorCode::Unsupported, "Device '" + name() + "' has no network card.",
+                 "NoNetworkCard");
+  }
+
   /// Turns one command into words. Words that are not known become patches. `calls` are the batch's, by tag.
-  /// `signal_address` numbers the address of each signal, `slot_address` of each time slot, `timeline_address` of each
-  /// device's reached word.
+  /// `signal_address` numbers the address of each signal, `slot_address` of each time slot (16 bytes; the stamp is its
+  /// second word), `timeline_address` of each device's reached word. An address must be known when it is asked for.
   struct Encoding {
     std::span<const EncodedCall> calls;
     std::span<const int> signal_address, slot_address, timeline_address;
@@ -169,11 +212,12 @@ class QueuedDevice {
   /// Bytes of commands that `queue` can take now, and at most.
   virtual uint64_t free_bytes(QueueId queue) const = 0;
   virtual uint64_t ring_bytes(QueueId queue) const = 0;
-  /// Hands a queue its words. Returns when the device has been told, not when anything ran. Errors: DeviceLost.
+  /// Hands a queue its words. Returns when the device has been told, not when anything ran. Errors: DeviceLost with the reason
+  /// DeviceUnavailable, OutOfMemory (QueueFull), InvalidArgument (SubmitTooLarge); then nothing was taken.
   virtual Status submit(QueueId queue, std::span<const std::byte> commands) = 0;
 
   /// Called when a wait on this device ended without its value: reads the fault, marks the device Unavailable and returns
-  /// the cause in words.
+  /// the cause in words. `what` says what was waited for. On a device that is Unavailable already it returns the first cause.
   virtual std::string report_hang(const std::string& what) = 0;
   /// Opens the device anew: state Online, generation + 1, memory kept where it can be proven whole.
   /// Errors: Unsupported when it cannot reset.

@@ -1,0 +1,24 @@
+#include "ignis/runtime/queued_device.h"
+
+#include <cstring>
+
+namespace ignis::runtime {
+
+Status QueuedDevice::upload(const MemoryRef& to, uint64_t offset_bytes,
+                            std::span<const std::byte> bytes) {
+  const uint64_t size_bytes = to->size_bytes();
+  if (offset_bytes > size_bytes || bytes.size() > size_bytes - offset_bytes) {
+    return Error(ErrorCode::InvalidArgument,
+                 "An upload of " + std::to_string(bytes.size()) + " bytes at offset " +
+                     std::to_string(offset_bytes) + " does not fit into memory of " +
+                     std::to_string(size_bytes) + " bytes of device '" + name() + "'.");
+  }
+  if (to->host() == nullptr) {
+    return Error(ErrorCode::Unsupported,
+                 "The host cannot write to this memory of device '" + name() + "'.");
+  }
+  if (!bytes.empty()) std::memcpy(to->host() + offset_bytes, bytes.data(), bytes.size());
+  return {};
+}
+
+}  // namespace ignis::runtime
