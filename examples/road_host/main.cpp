@@ -34,7 +34,7 @@ struct Options {
   bool is_fast = false;
 };
 
-const char* const kHelp =
+constexpr const char* kHelp =
     "ignis-road-host: the road-model host on two made-up cameras\n"
     "  --seconds N         how long (6)\n"
     "  --hang-at S         the big model hangs in this second (2); -1: never\n"

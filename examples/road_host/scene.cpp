@@ -27,7 +27,7 @@ Result<pipeline::Frame> RoadScene::receive(std::chrono::nanoseconds) {
             ? 0
             : (layout_.height_px * 40 / depth + static_cast<int>(frame.info.frame_id) * 3) % 40;
     if (depth <= 0 || mark > 20) continue;
-    const auto half = static_cast<size_t>(1 + depth / 40);
+    const auto half = 1 + static_cast<size_t>(depth) / 40;
     std::memset(row + width / 2 - half, 220, 2 * half);
   }
   for (int y = 0; y < layout_.height_px / 2; ++y) {

@@ -18,7 +18,7 @@ RoadReport RoadHost::run(const RoadInput& input, runtime::Deadline deadline) {
     decoded_.resize(output->values.size());  // grows once
     status = decode_road_output(*output->contract, output->values, decoded_);
   } else {
-    status = std::move(output).error();
+    status = output.error();
   }
   if (tiers_.fallbacks() != fallbacks) drops_.reset();
   report.drop_ratio = drops_.ratio();

@@ -103,7 +103,7 @@ Result<PackedLayout> make_packed_layout(const RoadContract& contract, const Fram
 }
 
 Status check_views(const PackedLayout& layout, std::span<const RoadPort> inputs) {
-  const char* const kReason = "ViewMismatch";
+  constexpr const char* kReason = "ViewMismatch";
   if (layout.views.size() != inputs.size()) {
     return mismatch(std::to_string(layout.views.size()) + " views are bound to " +
                         std::to_string(inputs.size()) + " inputs.",
@@ -232,7 +232,7 @@ void PackedInput::clear() { std::memset(buffer_.get(), 0, layout_.size_bytes); }
 void PackedInput::write_warm_up() {
   clear();
   std::array<float, 18> identity{};
-  for (const size_t i : {0, 4, 8, 9, 13, 17}) identity[i] = 1;
+  for (const size_t i : {0u, 4u, 8u, 9u, 13u, 17u}) identity[i] = 1;
   write_floats(kTransformsInput, identity);
 }
 
