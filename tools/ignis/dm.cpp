@@ -245,6 +245,11 @@ Result<Exit> watch(const Context& context, const DmOptions& options, Setup& setu
     std::fprintf(stderr, "live page: %s\n", listeners.page->url().c_str());
   if (context.prints_text()) {
     std::printf("%s\n", heading(identity).c_str());
+    if (listeners.publisher) {
+      std::printf("published at: %s and %s\n",
+                  listeners.publisher->endpoint(pipeline::Topic::DriverStateV2).c_str(),
+                  listeners.publisher->endpoint(pipeline::Topic::DriverStateQuality).c_str());
+    }
     if (listeners.page)
       std::printf("live page: %s\n", styled(listeners.page->url(), Style::Strong).c_str());
     std::fflush(stdout);
