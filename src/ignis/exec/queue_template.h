@@ -11,11 +11,10 @@ namespace ignis::exec {
 /// An address that the words of a stream need and that only a link knows: as the stream's device reaches it.
 struct LinkAddress {
   enum class Kind : uint8_t {
-    Buffer,    ///< `index` into QueueTemplate::buffers, `lane`
+    Buffer,    ///< `index` into QueueTemplate::buffers (a wire: this end of it), `lane`
     Program,   ///< `index` into QueueTemplate::programs: where its image is launched
     Signals,   ///< the signal slots of device `index` of the batch
     Timeline,  ///< the reached word of device `index` of the batch
-    Wire,      ///< `index` into QueueTemplate::buffers: the channel's number, no address
   };
   Kind kind = Kind::Buffer;
   int index = 0;
@@ -121,5 +120,16 @@ struct QueueTemplate {
   std::vector<InputUse> input_uses;
   std::vector<std::vector<int>> aliased_inputs;  ///< sets of inputs that count as one base here
 };
+
+/// Bytes of a signal or time slot: a signal word, then a time stamp.
+inline constexpr uint64_t kSlotBytes = 16;
+
+/// Slot of a queue's signal among those of its device: its rank among the device's streams.
+inline uint64_t signal_slot(const Batch& batch, int signal) {
+  const int device = batch.streams[static_cast<size_t>(signal)].device;
+  uint64_t slot = 0;
+  for (int i = 0; i < signal; ++i) slot += batch.streams[static_cast<size_t>(i)].device == device;
+  return slot;
+}
 
 }  // namespace ignis::exec

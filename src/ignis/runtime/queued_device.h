@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -121,9 +120,6 @@ struct EncodedCall {
   std::vector<Patch>
       arguments;            ///< Exec: one for each buffer, in slot order; Copy: destination, source
   uint64_t size_bytes = 0;  ///< Copy
-  /// Copy over the network: the argument of the wire (send: 0, receive: 1) stands for the number of a channel, the same for both
-  /// halves. A receive completes when the bytes of its channel have come.
-  bool is_send = false, is_receive = false;
 };
 
 /// A device with command queues: the backend contract of the queue spec, section 14. Functions may be called from any thread;
@@ -148,27 +144,10 @@ class QueuedDevice {
   /// Errors: Unsupported with the reason NotMappable; DeviceLost.
   virtual Result<uint64_t> map(const MemoryRef& memory) = 0;
 
-  /// Memory whose first word is the timeline's reached word, for peers and the words of commands; null when a backend has
-  /// none, and then nothing can be linked for it.
-  virtual MemoryRef timeline_memory() { return nullptr; }
   /// Memory of the backend's own choice for what a link needs, asked before the linker allocates; null: no rule.
   virtual Result<MemoryRef> place(Purpose /*purpose*/, uint64_t /*size_bytes*/,
                                   bool /*is_volatile*/) {
     return MemoryRef();
-  }
-  /// Bytes of memory that a program's image takes.
-  virtual uint64_t image_bytes(const ProgramImage& image) const { return image.object.size(); }
-  /// Writes a program into `memory` (of this device, Purpose::Image, image_bytes) and makes it ready; returns the address that
-  /// launches it. It is asked again after a failure, and never again after a success until the device is reopened.
-  virtual Result<uint64_t> place_image(const MemoryRef& memory, const ProgramImage& image) {
-    if (memory->host() == nullptr || memory->size_bytes() < image.object.size()) {
-      return Error(ErrorCode::Unsupported, "Device '" + name() + "' places no program images.",
-                   "NotMappable");
-    }
-    if (!image.object.empty()) {
-      std::memcpy(memory->host(), image.object.data(), image.object.size());
-    }
-    return map(memory);
   }
   /// Changes when encode() makes other words of the same commands; part of every template's key.
   virtual uint32_t encoder_version() const { return 1; }
