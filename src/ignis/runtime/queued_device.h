@@ -120,6 +120,7 @@ struct EncodedCall {
   std::vector<Patch>
       arguments;            ///< Exec: one for each buffer, in slot order; Copy: destination, source
   uint64_t size_bytes = 0;  ///< Copy
+  std::vector<int64_t> variables;  ///< Exec: values of its bound variables, in order
 };
 
 /// A device with command queues: the backend contract of the queue spec, section 14. Functions may be called from any thread;
@@ -195,6 +196,8 @@ class QueuedDevice {
   /// DeviceUnavailable, OutOfMemory (QueueFull), InvalidArgument (SubmitTooLarge); then nothing was taken.
   virtual Status submit(QueueId queue, std::span<const std::byte> commands) = 0;
 
+  /// Whether every queue that has work stands at a wait for a word: the device itself is not what holds a batch up.
+  virtual bool only_waits() const { return false; }
   /// Called when a wait on this device ended without its value: reads the fault, marks the device Unavailable and returns
   /// the cause in words. `what` says what was waited for. On a device that is Unavailable already it returns the first cause.
   virtual std::string report_hang(const std::string& what) = 0;
