@@ -160,6 +160,19 @@ TEST_F(Tool, BenchReportsStagesAndPercentiles) {
   EXPECT_EQ(with(fast), 1);
 }
 
+TEST_F(Tool, ProfilesEachCallAndWritesATrace) {
+  const std::string trace = folder_.path("trace.json");
+  const Json json = report({"profile", small_, "--runs", "3", "--by", "op", "--trace", trace});
+  EXPECT_GE(json["rows"].size(), 1u);
+  EXPECT_GT(json["rows"][0]["seconds"].get<double>(), 0);
+  const Json events = Json::parse(read_text(trace))["traceEvents"];
+  int runs = 0;
+  for (const Json& event : events) runs += event["cat"] == "run" ? 1 : 0;
+  EXPECT_EQ(runs, 3);
+  EXPECT_EQ(run_tool({"profile", small_, "--device", "cpu:interp"}).exit_code, 2);
+  EXPECT_EQ(run_tool({"profile", small_, "--trace", folder_.path("none/t.json")}).exit_code, 6);
+}
+
 TEST_F(Tool, CompilesOnceAndRunsTheFile) {
   const std::string path = folder_.path("small.ignis");
   const Json compiled = report({"compile", small_, "-o", path, "--target", "cpu", "--target",

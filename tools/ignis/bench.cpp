@@ -2,6 +2,7 @@
 #include "tools/ignis/commands.h"
 #include "tools/ignis/explain_cache.h"
 #include "tools/ignis/percentiles.h"
+#include "tools/ignis/profile.h"
 #include "tools/ignis/terminal.h"
 #include "tools/io/files.h"
 #include <sys/resource.h>
@@ -36,23 +37,6 @@ double peak_rss_bytes() {
   ::getrusage(RUSAGE_SELF, &usage);
   return 1024.0 * static_cast<double>(usage.ru_maxrss);
 }
-
-/// Memory of the inputs and outputs of a session, in the form run_raw takes.
-struct Bound {
-  std::vector<HostTensor> inputs, outputs;
-  std::vector<const void*> input_pointers;
-  std::vector<void*> output_pointers;
-
-  Bound(const Session& session, std::vector<HostTensor> values) : inputs(std::move(values)) {
-    for (const PortInfo& port : session.outputs())
-      outputs.push_back(HostTensor::zeros(port.dtype, port.shape));
-    for (const HostTensor& t : inputs) input_pointers.push_back(t.bytes.data());
-    for (HostTensor& t : outputs) output_pointers.push_back(t.bytes.data());
-  }
-  Status run(Session& session) {
-    return session.run_raw(input_pointers.data(), output_pointers.data());
-  }
-};
 
 struct Steady {
   std::vector<double> samples;
@@ -236,41 +220,6 @@ void print_steady(const LatencyStats& s, const Steady& steady, const BenchOption
   }
 }
 
-/// Median time of each call over a few profiled runs, which are apart from the measured ones.
-Result<std::vector<CallInfo>> profile(Session& session, Bound& bound) {
-  constexpr int kRuns = 15;
-  std::vector<CallInfo> calls;
-  std::vector<std::vector<double>> times;
-  for (int i = 0; i < kRuns; ++i) {
-    IGNIS_TRY(session.profile(bound.input_pointers.data(), bound.output_pointers.data(), &calls));
-    times.resize(calls.size());
-    for (size_t c = 0; c < calls.size(); ++c) times[c].push_back(calls[c].seconds);
-  }
-  for (size_t c = 0; c < calls.size(); ++c) {
-    std::nth_element(times[c].begin(), times[c].begin() + kRuns / 2, times[c].end());
-    calls[c].seconds = times[c][kRuns / 2];
-  }
-  return calls;
-}
-
-void print_profile(std::vector<CallInfo> calls, int top) {
-  double total = 0, sum = 0;
-  for (const CallInfo& call : calls) total += call.seconds;
-  std::stable_sort(calls.begin(), calls.end(),
-                   [](const CallInfo& a, const CallInfo& b) { return a.seconds > b.seconds; });
-  Table table({"kernel", "time", "%", "cum %", "GFLOP/s", "GB/s", "layer"});
-  for (size_t i = 0; i < calls.size() && i < static_cast<size_t>(top); ++i) {
-    const CallInfo& c = calls[i];
-    sum += c.seconds;
-    const double s = std::max(c.seconds, 1e-12);
-    table.add({c.kernel, format_seconds(c.seconds), format_number(100 * c.seconds / total, 3),
-               format_number(100 * sum / total, 3), format_number(c.flops / s * 1e-9, 3),
-               format_number(c.bytes / s * 1e-9, 3), c.layer.substr(0, 40)});
-  }
-  std::printf("\n%s%zu calls, %s in kernels\n", table.to_string().c_str(), calls.size(),
-              format_seconds(total).c_str());
-}
-
 /// The p50 of an earlier report.
 Result<double> read_baseline(const std::string& path) {
   auto bytes = read_file(path);
@@ -316,7 +265,7 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
   const LatencyStats stats = latency_stats(steady.samples);
   std::vector<CallInfo> calls;
   if (options.profiles) {
-    IGNIS_TRY_ASSIGN(calls, profile(session, bound));
+    IGNIS_TRY_ASSIGN(calls, profile_calls(session, bound, 15));
   }
   if (!options.samples_file.empty()) IGNIS_TRY(write_samples(options.samples_file, steady.samples));
   const double change = baseline_s > 0 ? stats.p50 / baseline_s - 1 : 0;
@@ -342,7 +291,7 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
                 format_bytes(static_cast<double>(session.constant_bytes())).c_str(),
                 format_bytes(peak_bytes).c_str());
     print_compile(compile_stages);
-    if (options.profiles) print_profile(calls, options.top);
+    if (options.profiles) print_profile(sum_by(calls, ProfileBy::Call), options.top);
     if (baseline_s > 0) {
       std::printf("p50 against the baseline: %+.1f %% (%s)\n", 100 * change,
                   is_slower ? styled("slower than allowed", Style::Bad).c_str()

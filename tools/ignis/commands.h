@@ -28,6 +28,14 @@ struct BenchOptions {
 };
 Result<Exit> bench_command(const Context& context, const BenchOptions& options);
 
+struct ProfileOptions {
+  ModelOptions model;
+  int runs = 20, top = 30;
+  std::string by = "call";  ///< "call", "kernel", "op", "layer"
+  std::string trace_file;
+};
+Result<Exit> profile_command(const Context& context, const ProfileOptions& options);
+
 struct CompileCommandOptions {
   ModelOptions model;
   std::string output;                ///< empty: the model's name with .ignis

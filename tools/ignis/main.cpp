@@ -247,6 +247,20 @@ void add_commands(CLI::App& app, Command& chosen) {
 
   add_explain_cache(*sub, bench->explains_cache);
 
+  std::shared_ptr<ProfileOptions> profile;
+  sub = add_command(app, "profile", "Show where the time of a run goes, kernel by kernel",
+                    "ignis profile model.onnx --by layer --trace trace.json", profile_command,
+                    profile, chosen);
+  add_model(*sub, profile->model);
+  sub->add_option("--runs", profile->runs, "Profiled runs; the medians count")
+      ->check(CLI::Range(1, 100000));
+  sub->add_option("--by", profile->by, "Sum up by call, kernel, op or layer")
+      ->check(CLI::IsMember({"call", "kernel", "op", "layer"}));
+  sub->add_option("--top", profile->top, "Rows to print")->check(CLI::Range(1, 1000000));
+  sub->add_option(
+      "--trace", profile->trace_file,
+      "File for chrome://tracing or Perfetto: compile stages and every call of each run");
+
   std::shared_ptr<CompileCommandOptions> compile;
   sub = add_command(app, "compile", "Compile a model into one file that runs without the compiler",
                     "ignis compile model.onnx --dim batch=1 --target cpu:llvm:avx2 --target "
@@ -360,9 +374,10 @@ int run_main(int argc, char** argv) {
     std::string message = e.what();
     const std::string first = argc > 1 ? argv[1] : "";
     if (app.get_subcommands().empty() && !first.empty() && first[0] != '-') {
-      message = "'" + first +
-                "' is no command; there are run, bench, compile, inspect, verify, dm, cache and "
-                "devices.";
+      message =
+          "'" + first +
+          "' is no command; there are run, bench, profile, compile, inspect, verify, dm, cache and "
+          "devices.";
     }
     Error error(ErrorCode::InvalidArgument, message, is_file ? "File" : "Usage");
     const Exit exit = fail(error, common.json, argc, argv);

@@ -102,8 +102,8 @@ struct Session::State {
   Result<exec::Executable> compile_outputs(std::span<const ir::Node> nodes, size_t first_port,
                                            bool is_main);
   Status check_inputs(const std::vector<HostTensor>& given) const;
-  Status run_bytes(std::span<double> seconds, runtime::Deadline deadline);
-  Status run_programs(std::span<double> seconds, runtime::Deadline deadline);
+  Status run_bytes(std::span<runtime::LaunchTime> stamps, runtime::Deadline deadline);
+  Status run_programs(std::span<runtime::LaunchTime> stamps, runtime::Deadline deadline);
   Status profile(const void* const* given_inputs, void* const* given_outputs,
                  std::vector<CallInfo>* calls, runtime::Deadline deadline);
   Status run_reference();
@@ -301,9 +301,10 @@ Status Session::State::check_inputs(const std::vector<HostTensor>& given) const 
   return {};
 }
 
-Status Session::State::run_programs(std::span<double> seconds, runtime::Deadline deadline) {
+Status Session::State::run_programs(std::span<runtime::LaunchTime> stamps,
+                                    runtime::Deadline deadline) {
   const std::span<const Bytes> all(output_bytes);
-  IGNIS_TRY(program->profile(input_bytes, all.first(model_output_count), deadline, seconds));
+  IGNIS_TRY(program->profile(input_bytes, all.first(model_output_count), deadline, stamps));
   if (!tap_program) return {};
   return tap_program->run(input_bytes, all.subspan(model_output_count), deadline);
 }
@@ -328,9 +329,10 @@ Status Session::State::run_reference() {
   return {};
 }
 
-Status Session::State::run_bytes(std::span<double> seconds, runtime::Deadline deadline) {
+Status Session::State::run_bytes(std::span<runtime::LaunchTime> stamps,
+                                 runtime::Deadline deadline) {
   const Clock::time_point begin = Clock::now();
-  IGNIS_TRY(is_reference() ? run_reference() : run_programs(seconds, deadline));
+  IGNIS_TRY(is_reference() ? run_reference() : run_programs(stamps, deadline));
   if (!has_run) times.first_run_s = seconds_since(begin);
   has_run = true;
   return {};
@@ -413,11 +415,14 @@ Status Session::State::profile(const void* const* given_inputs, void* const* giv
   calls->clear();
   if (is_reference()) return run_bytes({}, deadline);
   const std::vector<exec::Call>& planned = program->plan().calls;
-  std::vector<double> seconds(planned.size());
-  IGNIS_TRY(run_bytes(seconds, deadline));
+  std::vector<runtime::LaunchTime> stamps(planned.size());
+  IGNIS_TRY(run_bytes(stamps, deadline));
+  const auto in_seconds = [](runtime::LaunchTime time) {
+    return std::chrono::duration<double>(time.end - time.begin).count();
+  };
   for (size_t i = 0; i < planned.size(); ++i) {
-    calls->push_back(
-        {planned[i].name, planned[i].layer, planned[i].flops, planned[i].bytes, seconds[i]});
+    calls->push_back({planned[i].name, planned[i].layer, planned[i].flops, planned[i].bytes,
+                      in_seconds({stamps.front().begin, stamps[i].begin}), in_seconds(stamps[i])});
   }
   return {};
 }

@@ -69,7 +69,8 @@ struct NamedTensor {
 struct CallInfo {
   std::string kernel, layer;
   double flops = 0, bytes = 0;
-  double seconds = 0;  ///< of the last profiled run
+  double begin_s = 0;  ///< of the profiled run, since its first call began
+  double seconds = 0;  ///< of the profiled run
 };
 
 /// One kernel's result beside the reference's value for it.

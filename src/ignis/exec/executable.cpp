@@ -70,7 +70,6 @@ struct Executable::State {
   runtime::DeviceMemory arena;
   std::vector<void*> table;  // the calls' buffer addresses, one call after the other
   std::vector<runtime::Launch> launches;
-  std::vector<runtime::LaunchTime> times;
   std::vector<Patch> input_patches, output_patches;
   std::atomic<bool> is_running{false};
 
@@ -132,7 +131,6 @@ void Executable::State::bind() {
       table.push_back(address);
     }
   }
-  times.resize(launches.size());
 }
 
 Status Executable::State::check(std::span<const std::span<const std::byte>> inputs,
@@ -238,19 +236,13 @@ Status Executable::run(std::span<const std::span<const std::byte>> inputs,
 
 Status Executable::profile(std::span<const std::span<const std::byte>> inputs,
                            std::span<const std::span<std::byte>> outputs,
-                           runtime::Deadline deadline, std::span<double> seconds) {
+                           runtime::Deadline deadline, std::span<runtime::LaunchTime> times) {
   State& state = *state_;
-  IGNIS_CHECK(seconds.empty() || seconds.size() == state.launches.size());
+  IGNIS_CHECK(times.empty() || times.size() == state.launches.size());
   const OneRun one_run(state);
   IGNIS_TRY(one_run.check());
   IGNIS_TRY(state.bind_ports(inputs, outputs));
-  const std::span<runtime::LaunchTime> times =
-      seconds.empty() ? std::span<runtime::LaunchTime>() : std::span(state.times);
-  IGNIS_TRY(state.device->run(state.launches, deadline, times));
-  for (size_t i = 0; i < seconds.size(); ++i) {
-    seconds[i] = std::chrono::duration<double>(times[i].end - times[i].begin).count();
-  }
-  return {};
+  return state.device->run(state.launches, deadline, times);
 }
 
 Status Executable::run_stepwise(std::span<const std::span<const std::byte>> inputs,

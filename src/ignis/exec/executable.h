@@ -34,10 +34,10 @@ class Executable {
   /// lost an abandoned thread may still touch inputs and outputs.
   Status run(std::span<const std::span<const std::byte>> inputs,
              std::span<const std::span<std::byte>> outputs, runtime::Deadline deadline);
-  /// As run(), and fills seconds[i] with the time call i took; one entry for each call.
+  /// As run(), and fills times[i] with when call i began and ended; one entry for each call, or none.
   Status profile(std::span<const std::span<const std::byte>> inputs,
                  std::span<const std::span<std::byte>> outputs, runtime::Deadline deadline,
-                 std::span<double> seconds);
+                 std::span<runtime::LaunchTime> times);
   /// As run(), but one call at a time; after each, `after` may read the call's buffers (one address for each of the
   /// program's slots) and may end the run with an error. For comparing kernels with a reference.
   using AfterCall = std::function<Status(size_t call, std::span<void* const> buffers)>;

@@ -1,0 +1,196 @@
+// ignis profile: where the time of a run goes, kernel by kernel, as a table and as a trace.
+#include "tools/ignis/profile.h"
+
+#include "tools/ignis/commands.h"
+#include "tools/ignis/terminal.h"
+#include "tools/io/files.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <map>
+
+namespace ignis::tools {
+namespace {
+
+/// "conv_relu" of "k07_conv_relu_…": the name without its number and without what makes it unique.
+std::string op_of(const std::string& kernel) {
+  size_t begin = 0;
+  if (kernel.size() > 1 && kernel[0] == 'k' &&
+      std::isdigit(static_cast<unsigned char>(kernel[1]))) {
+    const size_t bar = kernel.find('_');
+    if (bar == std::string::npos)
+      return "copy";  // computes no operator: moves values into a layout
+    begin = bar + 1;
+  }
+  return kernel.substr(begin);
+}
+
+std::string key_of(const CallInfo& call, size_t index, ProfileBy by) {
+  switch (by) {
+    case ProfileBy::Call: return std::to_string(index);
+    case ProfileBy::Kernel: return call.kernel;
+    case ProfileBy::Op: return op_of(call.kernel);
+    case ProfileBy::Layer: return call.layer.empty() ? call.kernel : call.layer;
+  }
+  return {};
+}
+
+Json span(const std::string& name, const char* category, double begin_s, double seconds) {
+  return {{"name", name}, {"cat", category},     {"ph", "X"},           {"pid", 1},
+          {"tid", 1},     {"ts", begin_s * 1e6}, {"dur", seconds * 1e6}};
+}
+
+}  // namespace
+
+Bound::Bound(const Session& session, std::vector<HostTensor> values) : inputs(std::move(values)) {
+  for (const PortInfo& port : session.outputs())
+    outputs.push_back(HostTensor::zeros(port.dtype, port.shape));
+  for (const HostTensor& t : inputs) input_pointers.push_back(t.bytes.data());
+  for (HostTensor& t : outputs) output_pointers.push_back(t.bytes.data());
+}
+
+Result<ProfiledRuns> profile_runs(Session& session, Bound& bound, int runs) {
+  ProfiledRuns profiled(static_cast<size_t>(runs));
+  for (std::vector<CallInfo>& calls : profiled) {
+    IGNIS_TRY(session.profile(bound.input_pointers.data(), bound.output_pointers.data(), &calls));
+  }
+  return profiled;
+}
+
+std::vector<CallInfo> median_calls(const ProfiledRuns& runs) {
+  std::vector<CallInfo> calls = runs.front();
+  std::vector<double> times(runs.size());
+  for (size_t c = 0; c < calls.size(); ++c) {
+    for (size_t r = 0; r < runs.size(); ++r) times[r] = runs[r][c].seconds;
+    const auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    calls[c].seconds = *middle;
+  }
+  return calls;
+}
+
+Result<std::vector<CallInfo>> profile_calls(Session& session, Bound& bound, int runs) {
+  IGNIS_TRY_ASSIGN(const ProfiledRuns profiled, profile_runs(session, bound, runs));
+  return median_calls(profiled);
+}
+
+std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by) {
+  std::vector<ProfileRow> rows;
+  std::map<std::string, size_t> row_of;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const CallInfo& call = calls[i];
+    const auto [at, is_new] = row_of.emplace(key_of(call, i, by), rows.size());
+    if (is_new) {
+      ProfileRow row;
+      row.name = by == ProfileBy::Call ? call.kernel : at->first;
+      if (by == ProfileBy::Call) row.layer = call.layer;
+      rows.push_back(std::move(row));
+    }
+    ProfileRow& row = rows[at->second];
+    ++row.calls;
+    row.seconds += call.seconds;
+    row.flops += call.flops;
+    row.bytes += call.bytes;
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
+  return rows;
+}
+
+void print_profile(const std::vector<ProfileRow>& rows, int top) {
+  double total = 0, sum = 0;
+  int calls = 0;
+  for (const ProfileRow& row : rows) {
+    total += row.seconds;
+    calls += row.calls;
+  }
+  Table table({"name", "calls", "time", "%", "cum %", "GFLOP/s", "GB/s", "layer"});
+  for (size_t i = 0; i < rows.size() && i < static_cast<size_t>(top); ++i) {
+    const ProfileRow& row = rows[i];
+    sum += row.seconds;
+    const double s = std::max(row.seconds, 1e-12);
+    table.add({row.name.substr(0, 60), std::to_string(row.calls), format_seconds(row.seconds),
+               format_number(100 * row.seconds / total, 3), format_number(100 * sum / total, 3),
+               format_number(row.flops / s * 1e-9, 3), format_number(row.bytes / s * 1e-9, 3),
+               row.layer.substr(0, 40)});
+  }
+  std::printf("\n%s%d calls, %s in kernels\n", table.to_string().c_str(), calls,
+              format_seconds(total).c_str());
+}
+
+Json make_trace(const StageTimes& stages, const ProfiledRuns& runs) {
+  Json events = Json::array();
+  double now_s = 0;
+  for (const auto& [name, seconds] : {std::pair("import", stages.import_s),
+                                      {"schedule", stages.schedule_s},
+                                      {"lower", stages.lower_s},
+                                      {"compile", stages.compile_s},
+                                      {"pack constants", stages.pack_s},
+                                      {"load programs", stages.load_s}}) {
+    if (seconds > 0) events.push_back(span(name, "load", now_s, seconds));
+    now_s += seconds;
+  }
+  for (size_t r = 0; r < runs.size(); ++r) {
+    if (runs[r].empty()) continue;
+    const CallInfo& last = runs[r].back();
+    const double run_s = last.begin_s + last.seconds;
+    events.push_back(span("run " + std::to_string(r), "run", now_s, run_s));
+    for (const CallInfo& call : runs[r]) {
+      Json event = span(call.kernel, "kernel", now_s + call.begin_s, call.seconds);
+      event["args"] = {{"layer", call.layer}, {"flops", call.flops}, {"bytes", call.bytes}};
+      events.push_back(std::move(event));
+    }
+    now_s += run_s;
+  }
+  return {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
+}
+
+Result<Exit> profile_command(const Context& context, const ProfileOptions& options) {
+  static const std::map<std::string, ProfileBy> kBy = {{"call", ProfileBy::Call},
+                                                       {"kernel", ProfileBy::Kernel},
+                                                       {"op", ProfileBy::Op},
+                                                       {"layer", ProfileBy::Layer}};
+  const auto by = kBy.find(options.by);
+  if (by == kBy.end()) return usage_error("--by takes call, kernel, op or layer.");
+  Progress progress(context.shows_progress());
+  IGNIS_TRY_ASSIGN(BoundModel model, bind_model(options.model, context));
+  model.session.progress = progress.callback();
+  IGNIS_TRY_ASSIGN(Session session, load_session(model, model.session));
+  if (session.plan() == nullptr)
+    return usage_error("The reference device has no kernels to profile.");
+  IGNIS_TRY_ASSIGN(std::vector<HostTensor> inputs,
+                   make_inputs(model, session, Missing::IsRandom, context.seed()));
+  Bound bound(session, std::move(inputs));
+  progress.show("run");
+  IGNIS_TRY_ASSIGN(ProfiledRuns warm_up, profile_runs(session, bound, 3));
+  IGNIS_TRY_ASSIGN(const ProfiledRuns runs, profile_runs(session, bound, options.runs));
+  progress.clear();
+  const std::vector<ProfileRow> rows = sum_by(median_calls(runs), by->second);
+  if (!options.trace_file.empty()) {
+    Status written = write_file(
+        options.trace_file,
+        make_trace(session.times(), runs).dump(-1, ' ', false, Json::error_handler_t::replace) +
+            "\n");
+    if (!written) return as_file(std::move(written).error());
+  }
+  if (context.prints_text()) print_profile(rows, options.top);
+  Json report{{"schema", "ignis.profile/1"},
+              {"model", model.path},
+              {"device", context.options().device},
+              {"machine", describe_machine(&session.target())},
+              {"by", options.by},
+              {"runs", options.runs}};
+  for (const ProfileRow& row : rows) {
+    report["rows"].push_back({{"name", row.name},
+                              {"layer", row.layer},
+                              {"calls", row.calls},
+                              {"seconds", row.seconds},
+                              {"flops", row.flops},
+                              {"bytes", row.bytes}});
+  }
+  IGNIS_TRY(context.write_json(report));
+  return Exit::Ok;
+}
+
+}  // namespace ignis::tools

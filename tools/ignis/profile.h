@@ -1,0 +1,51 @@
+#pragma once
+
+#include "ignis/engine/session.h"
+
+#include "tools/ignis/common.h"
+
+#include <string>
+#include <vector>
+
+namespace ignis::tools {
+
+/// Memory of the inputs and outputs of a session, in the form run_raw takes.
+struct Bound {
+  std::vector<HostTensor> inputs, outputs;
+  std::vector<const void*> input_pointers;
+  std::vector<void*> output_pointers;
+
+  Bound(const Session& session, std::vector<HostTensor> values);
+  Status run(Session& session) {
+    return session.run_raw(input_pointers.data(), output_pointers.data());
+  }
+};
+
+/// Profiled runs of a session: every call of each.
+using ProfiledRuns = std::vector<std::vector<CallInfo>>;
+Result<ProfiledRuns> profile_runs(Session& session, Bound& bound, int runs);
+/// The calls of one run, each with the median of its times.
+std::vector<CallInfo> median_calls(const ProfiledRuns& runs);
+/// profile_runs(), then median_calls().
+Result<std::vector<CallInfo>> profile_calls(Session& session, Bound& bound, int runs);
+
+/// One row of a profile: calls that belong together.
+struct ProfileRow {
+  std::string name;
+  std::string layer;  ///< of a single call
+  int calls = 0;
+  double seconds = 0, flops = 0, bytes = 0;
+};
+/// Op: the operators that a kernel's name begins with, in the model's words ("conv_relu"). Layer: calls that compute the
+/// same layers.
+enum class ProfileBy : uint8_t { Call, Kernel, Op, Layer };
+/// The rows, the slowest first; equal ones in order of first appearance.
+std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by);
+/// The first `top` rows with shares, rates and the total.
+void print_profile(const std::vector<ProfileRow>& rows, int top);
+
+/// Trace events as chrome://tracing and Perfetto read them (microseconds): the stages of loading one after the other, then
+/// the runs, each with its calls.
+Json make_trace(const StageTimes& stages, const ProfiledRuns& runs);
+
+}  // namespace ignis::tools

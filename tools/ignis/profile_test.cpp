@@ -1,0 +1,65 @@
+#include "tools/ignis/profile.h"
+
+#include <gtest/gtest.h>
+
+namespace ignis::tools {
+namespace {
+
+// Two runs of three calls: times 1, 4, 2 and 3, 6, 2 (milliseconds).
+ProfiledRuns two_runs() {
+  const auto run = [](double a, double b, double c) {
+    return std::vector<CallInfo>{{"k00_conv_relu", "stem", 1e6, 100, 0, a * 1e-3},
+                                 {"k01_gemm", "head", 2e6, 200, 5e-3, b * 1e-3},
+                                 {"k02_conv_relu", "body", 3e6, 300, 12e-3, c * 1e-3}};
+  };
+  return {run(1, 4, 2), run(3, 6, 2), run(2, 5, 2)};
+}
+
+TEST(Profile, TakesTheMedianOfEachCall) {
+  const std::vector<CallInfo> calls = median_calls(two_runs());
+  EXPECT_DOUBLE_EQ(calls[0].seconds, 2e-3);
+  EXPECT_DOUBLE_EQ(calls[1].seconds, 5e-3);
+  EXPECT_DOUBLE_EQ(calls[2].seconds, 2e-3);
+}
+
+TEST(Profile, SumsUpByWhatIsAskedFor) {
+  const std::vector<CallInfo> calls = median_calls(two_runs());
+  const std::vector<ProfileRow> by_call = sum_by(calls, ProfileBy::Call);
+  ASSERT_EQ(by_call.size(), 3u);
+  EXPECT_EQ(by_call[0].name, "k01_gemm");
+  EXPECT_EQ(by_call[1].layer, "stem");  // equal times keep the order of the run
+  const std::vector<ProfileRow> by_op = sum_by(calls, ProfileBy::Op);
+  ASSERT_EQ(by_op.size(), 2u);
+  EXPECT_EQ(by_op[0].name, "gemm");
+  EXPECT_EQ(by_op[1].name, "conv_relu");
+  EXPECT_EQ(by_op[1].calls, 2);
+  EXPECT_DOUBLE_EQ(by_op[1].seconds, 4e-3);
+  EXPECT_DOUBLE_EQ(by_op[1].flops, 4e6);
+  EXPECT_EQ(sum_by(calls, ProfileBy::Layer)[2].name, "body");
+  EXPECT_EQ(sum_by({{"k03", "", 0, 8, 0, 1}}, ProfileBy::Op)[0].name, "copy");
+}
+
+TEST(Profile, TheTraceHoldsStagesAndCallsInTime) {
+  StageTimes stages;
+  stages.import_s = 0.5;
+  stages.compile_s = 0.25;
+  const Json trace = make_trace(stages, two_runs());
+  const Json& events = trace["traceEvents"];
+  ASSERT_EQ(events.size(), 2u + 3 * 4u);
+  EXPECT_EQ(events[0]["name"], "import");
+  EXPECT_EQ(events[1]["ts"], 500000.0);
+  EXPECT_EQ(events[2]["name"], "run 0");
+  EXPECT_EQ(events[2]["ts"], 750000.0);
+  EXPECT_EQ(events[2]["dur"], 14000.0);  // the last call begins at 12 ms and takes 2
+  EXPECT_EQ(events[4]["ts"], 755000.0);
+  EXPECT_EQ(events[4]["args"]["layer"], "head");
+  double end = 0;  // runs follow one another
+  for (const Json& event : events) {
+    if (event["cat"] != "run") continue;
+    EXPECT_GE(event["ts"].get<double>(), end);
+    end = event["ts"].get<double>() + event["dur"].get<double>();
+  }
+}
+
+}  // namespace
+}  // namespace ignis::tools
