@@ -3,6 +3,7 @@
 #
 #   cmake -D KIND=shared|static -D BUILD_DIR=… -D SOURCE_DIR=… -D CXX=… -D GENERATOR=… -D LIBDIR=… -P consumer_test.cmake
 
+set(ENV{IGNIS_CACHE} off)  # of whoever runs the tests
 set(work "${BUILD_DIR}/packaging/consumer-${KIND}")
 set(prefix "${work}/prefix")
 file(REMOVE_RECURSE "${work}")

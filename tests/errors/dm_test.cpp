@@ -58,6 +58,7 @@ class BackgroundTool {
  public:
   BackgroundTool(Words arguments, std::string out) : out_(std::move(out)) {
     arguments.insert(arguments.begin(), IGNIS_TOOL_PATH);
+    arguments.insert(arguments.end(), {"--cache", "off"});  // of whoever runs the tests
     std::vector<char*> argv;
     for (std::string& a : arguments) argv.push_back(a.data());
     argv.push_back(nullptr);

@@ -8,8 +8,8 @@
 namespace ignis::tools {
 namespace {
 
-std::string place_text(const ProgramCache* cache) {
-  if (cache == nullptr) return "off";
+std::string place_text(const ProgramCache* cache, bool has_kernels) {
+  if (cache == nullptr) return has_kernels ? "off" : "not asked: nothing had to be compiled";
   const Status disk = cache->disk();
   if (!disk) return "in memory only: " + disk.error().message();
   return cache->folder();
@@ -19,7 +19,7 @@ std::string place_text(const ProgramCache* cache) {
 
 Json cache_json(const ProgramCache* cache, const std::vector<ProgramLookup>& lookups) {
   Json json{{"folder", cache != nullptr ? cache->folder() : ""}};
-  if (cache == nullptr) json["off"] = "by request";
+  if (cache == nullptr) json["off"] = lookups.empty() ? "nothing to compile" : "by request";
   else if (const Status disk = cache->disk(); !disk) json["off"] = disk.error().message();
   if (cache != nullptr) {
     const ProgramCacheCounters c = cache->counters();
@@ -48,7 +48,7 @@ void print_cache(const ProgramCache* cache, const std::vector<ProgramLookup>& lo
                format_seconds(lookup.seconds), lookup.why});
   }
   if (!lookups.empty()) std::fputs(table.to_string().c_str(), stdout);
-  std::printf("program cache: %s", place_text(cache).c_str());
+  std::printf("program cache: %s", place_text(cache, !lookups.empty()).c_str());
   if (cache != nullptr) {
     const ProgramCacheCounters c = cache->counters();
     std::printf("; %lld memory hits, %lld disk hits, %lld misses, %lld evicted, %lld damaged",
