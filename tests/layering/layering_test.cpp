@@ -40,6 +40,7 @@ const std::vector<Layer>& layers() {
       {"exec",     {"base", "runtime"}, {"sodium.h"}},
       {"drivers",  {"base", "runtime"}, {}},
       {"engine",   {"base", "ir", "tensor", "onnx", "schedule", "codegen", "interp", "runtime", "exec"}, {"xxhash.h", "sodium.h", "sqlite3.h"}},
+      {"engine/queues", {"base", "runtime", "exec"}, {}},
       {"pipeline/frames",    {"base"}, {"nlohmann"}},
       {"pipeline/messages",  {"base"}, {"capnp", "kj", "event.capnp.h"}},
       {"pipeline/transport", {"base", "pipeline/messages"}, {"zmq.h"}},

@@ -22,6 +22,7 @@ struct ScheduleBuffer {
   std::vector<runtime::MemoryRef>
       memory;            ///< one for each lane when known; empty: a placeholder of the link
   bool is_wire = false;  ///< stands for a far device of a network pair
+  int other_end = -1;    ///< a wire: index of the buffer at its other end
   /// A stage of bounced copies: whom it serves, "CUDA" or "CUDA>AMD"; empty: no stage. The link gives all stages of one host
   /// and one name the same memory, which outlives every template.
   std::string stage_for;

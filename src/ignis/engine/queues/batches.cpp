@@ -13,53 +13,74 @@ namespace {
 using exec::ScheduleBuffer;
 using runtime::QueueId;
 
+/// Devices that a call makes a part of its batch: its own, and those that own an argument.
+std::set<std::string> devices_of(const DeviceTable& table, std::span<const ScheduleBuffer> buffers,
+                                 const PlacedCall& call) {
+  std::set<std::string> devices = {call.device};
+  for (const exec::BufferRange& range : call.call.arguments) {
+    if (range.size_bytes == 0) continue;
+    for (const std::string& owner : owners_of(buffers, range)) {
+      if (table.is_enqueued(owner)) devices.insert(owner);
+    }
+  }
+  return devices;
+}
+
 /// The enqueued run that is being filled.
 class OpenRun {
  public:
-  OpenRun(const DeviceTable& table, std::span<const std::vector<Access>> accesses)
-      : table_(table), accesses_(accesses) {}
+  OpenRun(const DeviceTable& table, std::span<const ScheduleBuffer> buffers,
+          std::span<const std::vector<Access>> accesses)
+      : table_(table), buffers_(buffers), accesses_(accesses) {}
 
   bool is_empty() const { return groups_.empty(); }
 
-  /// Whether call `index` touches what a call of another group in this run touches.
+  /// Whether call `index` touches bytes or a device of another group in this run.
   bool meets_other_group(const PlacedCall& call, int index) const {
     const std::string name = table_.peer_group(call.device);
-    for (size_t group = 0; group < groups_.size(); ++group) {
-      if (names_[group] == name) continue;
-      for (const int other : groups_[group]) {
-        if (conflict(accesses_[static_cast<size_t>(index)],
-                     accesses_[static_cast<size_t>(other)])) {
-          return true;
-        }
-      }
-    }
-    return false;
+    const std::set<std::string> devices = devices_of(table_, buffers_, call);
+    return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
+      return group.name != name && (shares_device(group, devices) || shares_bytes(group, index));
+    });
   }
 
   void add(const PlacedCall& call, int index) {
     const std::string name = table_.peer_group(call.device);
-    size_t group = 0;
-    while (group < names_.size() && names_[group] != name) ++group;
-    if (group == names_.size()) {
-      names_.push_back(name);
-      groups_.emplace_back();
-    }
-    groups_[group].push_back(index);
+    auto group = std::find_if(groups_.begin(), groups_.end(),
+                              [&](const Group& one) { return one.name == name; });
+    if (group == groups_.end()) group = groups_.insert(groups_.end(), Group{name, {}, {}});
+    group->calls.push_back(index);
+    group->devices.merge(devices_of(table_, buffers_, call));
   }
 
   CallRun close() {
     CallRun run;
-    run.groups = std::move(groups_);
+    for (Group& group : groups_) run.groups.push_back(std::move(group.calls));
     groups_.clear();
-    names_.clear();
     return run;
   }
 
  private:
+  struct Group {
+    std::string name;
+    std::vector<int> calls;
+    std::set<std::string> devices;
+  };
+
+  static bool shares_device(const Group& group, const std::set<std::string>& devices) {
+    return std::any_of(devices.begin(), devices.end(),
+                       [&](const std::string& device) { return group.devices.contains(device); });
+  }
+  bool shares_bytes(const Group& group, int index) const {
+    return std::any_of(group.calls.begin(), group.calls.end(), [&](int other) {
+      return conflict(accesses_[static_cast<size_t>(index)], accesses_[static_cast<size_t>(other)]);
+    });
+  }
+
   const DeviceTable& table_;
+  std::span<const ScheduleBuffer> buffers_;
   std::span<const std::vector<Access>> accesses_;
-  std::vector<std::string> names_;
-  std::vector<std::vector<int>> groups_;
+  std::vector<Group> groups_;
 };
 
 bool touches(const exec::BufferRange& range) { return range.size_bytes > 0; }
@@ -90,14 +111,14 @@ QueueId choose_queue(const DeviceTable& table, const QueueChoice& choice,
 
 }  // namespace
 
-std::vector<CallRun> cut_runs(const DeviceTable& table, const BaseTable& bases,
-                              std::span<const PlacedCall> calls) {
+std::vector<CallRun> cut_runs(const DeviceTable& table, std::span<const ScheduleBuffer> buffers,
+                              const BaseTable& bases, std::span<const PlacedCall> calls) {
   std::vector<std::vector<Access>> accesses;
   accesses.reserve(calls.size());
   for (const PlacedCall& call : calls) accesses.push_back(bases.accesses_of(call.call));
 
   std::vector<CallRun> runs;
-  OpenRun open(table, accesses);
+  OpenRun open(table, buffers, accesses);
   const auto close = [&] {
     if (!open.is_empty()) runs.push_back(open.close());
   };

@@ -25,10 +25,15 @@ struct CallRun {
   bool operator==(const CallRun&) const = default;
 };
 
-/// Cuts a schedule into runs and groups (queue spec 3.3). Grouping moves calls of different groups past each other: a run
-/// ends before a call that touches bytes of a call of another group in it, with a write. Both halves of a network copy are
-/// looked at before the first, for a run that ends between them would wait for a send that nobody receives.
-std::vector<CallRun> cut_runs(const DeviceTable& table, const BaseTable& bases,
+/// Cuts a schedule into runs and groups (queue spec 3.3). Grouping moves calls of different groups past each other, so a run
+/// ends before a call that touches
+///  - bytes of a call of another group in it, with a write;
+///  - a device of another group in it. Batches that share a device run one after the other, by its timeline: a receive in the
+///    first would wait for a send in the second for ever.
+/// Both halves of a network copy are looked at before the first, for a run that ends between them would wait for a send that
+/// nobody receives.
+std::vector<CallRun> cut_runs(const DeviceTable& table,
+                              std::span<const exec::ScheduleBuffer> buffers, const BaseTable& bases,
                               std::span<const PlacedCall> calls);
 
 struct QueueChoice {

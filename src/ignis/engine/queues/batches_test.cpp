@@ -148,6 +148,20 @@ TEST(Batches, BA8_ANetworkPairStaysInOneRun) {
   EXPECT_EQ(steps_text(met.made()), "batch k0 | batch c1 no-wait | batch c1");
 }
 
+// B's first kernel makes A a part of its batch; A's send would wait for that batch, which waits for the send.
+TEST(Batches, BatchesOfOneRunShareNoDevice) {
+  TestWorld world = two_groups();
+  world.device("A").has_network_card = true;
+  world.device("B").has_network_card = true;
+  world.hooks.can_map = [](const std::string&, const exec::ScheduleBuffer&, int) -> Result<bool> {
+    return true;
+  };
+  const exec::BufferView a = world.buffer("a", {"A"}), b = world.buffer("b", {"B"});
+  world.kernel({world.buffer("x", {"B"})}, {a});
+  world.copy(b, a);
+  EXPECT_EQ(steps_text(world.made()), "batch k0 | batch c1 no-wait | batch c1");
+}
+
 TEST(Batches, BatchesThatShareATimelineNeedNoOtherOrder) {
   TestWorld world = two_groups();
   const exec::BufferView a = world.buffer("a", {"A"}), host = world.buffer("h", {"CPU"});

@@ -199,7 +199,7 @@ Result<QueueTemplate> make_template(const Schedule& prepared, size_t call_count,
   made.has_link_time_inputs =
       made.input_count > 0 && options.link_time_threshold <= static_cast<int64_t>(call_count);
   StepOrder order(bases, made.steps);
-  for (const CallRun& run : cut_runs(table, bases, calls)) {
+  for (const CallRun& run : cut_runs(table, prepared.buffers, bases, calls)) {
     for (size_t group = 0; group < run.groups.size(); ++group) {
       TemplateStep step;
       step.is_batch = !run.is_host;

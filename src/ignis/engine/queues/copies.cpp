@@ -86,10 +86,14 @@ class CopySplitter {
     ScheduleCall send = copy_, receive = copy_;
     send.arguments[0] = add_wire(owner_of(source_), "to " + owner_of(destination_));
     receive.arguments[1] = add_wire(owner_of(destination_), "from " + owner_of(source_));
+    const int near_end = send.arguments[0].buffer, far_end = receive.arguments[1].buffer;
+    out_.buffers[static_cast<size_t>(near_end)].other_end = far_end;
+    out_.buffers[static_cast<size_t>(far_end)].other_end = near_end;
     out_.calls.push_back(std::move(send));
     out_.calls.push_back(std::move(receive));
     return Status::ok();
   }
+
   BufferView add_wire(std::string device, const std::string& where) {
     ScheduleBuffer wire;
     wire.name = "wire " + where;

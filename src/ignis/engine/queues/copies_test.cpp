@@ -148,6 +148,8 @@ TEST(Copies, CP7_TwoCardsMakeAPairInTwoBatches) {
   const auto& receive = made.steps[1].batch.calls[0];
   EXPECT_TRUE(made.buffers[static_cast<size_t>(send.arguments[0].buffer)].is_wire);
   EXPECT_TRUE(made.buffers[static_cast<size_t>(receive.arguments[1].buffer)].is_wire);
+  EXPECT_EQ(made.buffers[static_cast<size_t>(send.arguments[0].buffer)].other_end,
+            receive.arguments[1].buffer);
 }
 
 TEST(Copies, CP8_OneCardIsNone) {

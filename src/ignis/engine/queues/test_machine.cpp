@@ -154,6 +154,10 @@ class Flight {
     return made_.buffers[static_cast<size_t>(range.buffer)].is_wire;
   }
 
+  int other_end(const BufferRange& range) const {
+    return made_.buffers[static_cast<size_t>(range.buffer)].other_end;
+  }
+
   const Command* next_command(const Batch& batch, size_t index) const {
     const std::vector<Command>& commands = batch.batch->streams[index].commands;
     const size_t position = batch.streams[index].position;
@@ -184,9 +188,9 @@ class Flight {
       return batch.streams[static_cast<size_t>(command.signal)].signal >= command.value;
     }
     if (command.kind == Command::Kind::Copy) {
-      // A receive waits for its send: the wires of a pair were made one after the other.
+      // A receive waits for its send.
       const BufferRange& source = batch.batch->calls[static_cast<size_t>(command.tag)].arguments[1];
-      return !is_wire(source) || sent_.contains(source.buffer - 1);
+      return !is_wire(source) || sent_.contains(other_end(source));
     }
     return true;
   }
@@ -233,7 +237,7 @@ class Flight {
       return writes;
     }
     if (is_wire(call.arguments[1])) {
-      return {{call.arguments[0], sent_.at(call.arguments[1].buffer - 1)}};
+      return {{call.arguments[0], sent_.at(other_end(call.arguments[1]))}};
     }
     return start(call);
   }
