@@ -344,6 +344,30 @@ TEST_F(ProgramStoreTest, NoRoomIsTypedAndLeavesNothing) {
   EXPECT_EQ(files, 0);
 }
 
+TEST_F(ProgramStoreTest, NoRoomForTheIndexIsTypedAndLeavesItWhole) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    auto store = ProgramStore::open(options_);
+    if (!store) ::_exit(1);
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{100'000, 100'000};  // each record fits, the index' log does not for long
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    for (int number = 0; number < 1000; ++number) {
+      const Status status = (*store)->put(record_of(number));
+      if (status) continue;
+      ::_exit(number > 3 && status.error().reason() == "Full" ? 0 : 2);
+    }
+    ::_exit(3);
+  }
+  EXPECT_EQ(wait_for(child), 0);
+  const auto store = open();
+  const auto check = store->verify();
+  ASSERT_TRUE(check) << check.error().to_string();
+  EXPECT_GT(check->whole, 3);
+  EXPECT_EQ(check->damaged + check->missing, 0);
+}
+
 TEST_F(ProgramStoreTest, AFolderThatMayNotBeWrittenIsRefused) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
