@@ -96,6 +96,7 @@ class BackgroundTool {
     return "";
   }
   void interrupt() { ::kill(process_, SIGINT); }
+  void kill() { ::kill(process_, SIGKILL); }
   /// The exit code, or -1 when it still runs after `limit`.
   int wait(seconds limit) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -276,6 +277,31 @@ TEST_F(Dm, CtrlCEndsInOrder) {
   EXPECT_EQ(tool.wait(seconds(20)), 0) << tool.errors();
   EXPECT_NE(tool.output().find("; interrupted"), std::string::npos) << tool.output();
   EXPECT_GT(read_text(log).size(), 0u);
+}
+
+TEST_F(Dm, PageTellsThatTheProcessIsGone) {
+  const auto program = Chromium::find();
+  if (!program)
+    GTEST_SKIP() << "No Chromium here (chromium-headless-shell): the live page is NOT tested.";
+  BackgroundTool tool({"dm", kSource, "--model", model_, "--view", "0"}, folder_.path("out"));
+  const std::string url = tool.wait_for("live page: ", seconds(60));
+  ASSERT_NE(url, "") << tool.output() << tool.errors();
+  Chromium browser(*program);
+  ASSERT_TRUE(browser.is_running()) << *program << " does not start";
+  browser.open(url);
+  // A model without boxes: the place is shown, the size is not made up. Its poses are nonsense, but known.
+  EXPECT_TRUE(
+      browser.wait_until("document.body.dataset.frame > 3 && "
+                         "document.body.dataset.connection === 'live'",
+                         seconds(60)));
+  EXPECT_NE(browser.evaluate("document.body.dataset.face"), "box");
+  tool.kill();
+  EXPECT_TRUE(
+      browser.wait_until("document.body.dataset.message === 'Connection lost' && "
+                         "document.body.dataset.valid === 'unknown'",
+                         seconds(20)))
+      << browser.evaluate("JSON.stringify(document.body.dataset)");
+  EXPECT_EQ(browser.evaluate("document.getElementById('banner').hidden"), false);
 }
 
 TEST_F(Dm, PageShowsABoxedFaceInChromium) {
