@@ -120,7 +120,12 @@ struct EncodedCall {
   std::vector<Patch>
       arguments;            ///< Exec: one for each buffer, in slot order; Copy: destination, source
   uint64_t size_bytes = 0;  ///< Copy
-  std::vector<int64_t> variables;  ///< Exec: values of its bound variables, in order
+  /// A bound variable: `value`, or with an index variable number `index` of the run plus `value`.
+  struct Variable {
+    int index = -1;
+    int64_t value = 0;
+  };
+  std::vector<Variable> variables;  ///< Exec: in order
 };
 
 /// A device with command queues: the backend contract of the queue spec, section 14. Functions may be called from any thread;
