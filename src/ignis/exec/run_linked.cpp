@@ -1,0 +1,502 @@
+#include "ignis/exec/run_linked.h"
+
+#include "ignis/base/math.h"
+#include "ignis/exec/synchronize.h"
+#include "ignis/runtime/reasons.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace ignis::exec {
+
+using runtime::QueuedDevice;
+using runtime::Submitted;
+using runtime::WaitLimits;
+
+namespace {
+
+/// Of how many runs records are kept when nobody asks for them.
+constexpr size_t kKeptRecords = 65'536;
+constexpr size_t kKeptTimes = 1'024;
+
+/// The token of all that was announced on a device.
+Submitted announced_on(QueuedDevice& device) {
+  for (;;) {
+    const uint64_t restarts = device.timeline().restarts.load();
+    const Submitted token = Submitted::after_submit(device, device.timeline().announced.load());
+    if (device.timeline().restarts.load() == restarts) return token;
+  }
+}
+
+}  // namespace
+
+/// One run of a linked schedule, or a wait for all of them. Its caller holds running_.
+class Run {
+ public:
+  Run(LinkedSchedule& linked, std::span<const BoundInput> inputs, const WaitLimits& limits)
+      : linked_(linked),
+        machine_(*linked.machine_),
+        inputs_(inputs),
+        limits_(limits),
+        end_ns_(runtime::add_ns(now_ns(), std::max<int64_t>(0, limits.deadline_ns))) {}
+
+  Status start(bool waits) {
+    IGNIS_TRY(linked_.check_devices());
+    IGNIS_TRY(check_one_shot());
+    IGNIS_TRY(check_inputs());
+    // Its time slots are used again.
+    IGNIS_TRY(read_times());
+    const Machine::StageLock stages(machine_, linked_.stages_, end_ns_);
+    IGNIS_TRY(stages.status());
+    times_.run = ++linked_.runs_;
+    note_who_is_at_work();
+    IGNIS_TRY(fill_tables());
+    keep_inputs();
+    Status status = run_steps();
+    if (linked_.ring_token_ != nullptr) linked_.ring_token_->seal();
+    if (status) {
+      linked_.bound_before_.clear();  // every fence of the run before was passed
+      if (waits) status = finish();
+    }
+    if (linked_.queues_->is_profiled) keep(linked_.times_, kKeptTimes).push_back(times_);
+    return status;
+  }
+
+  /// Waits for everything that was submitted.
+  Status finish() {
+    linked_.waited_.clear();
+    for (const LinkedStep& step : linked_.steps_) {
+      if (step.batch == nullptr) continue;
+      const auto submitted = step.batch->fence->submitted();
+      linked_.waited_.insert(linked_.waited_.end(), submitted.begin(), submitted.end());
+    }
+    const int64_t begin_ns = now_ns();
+    IGNIS_TRY(wait_for_waited());
+    times_.completion_ns += now_ns() - begin_ns;
+    IGNIS_TRY(read_times());
+    linked_.bound_.clear();
+    linked_.bound_before_.clear();
+    return Status::ok();
+  }
+
+ private:
+  int64_t now_ns() const { return machine_.clock().now_ns(); }
+  WaitLimits remaining() const {
+    return {std::max<int64_t>(0, end_ns_ - now_ns()), limits_.stall_ns};
+  }
+
+  template <typename T>
+  static std::vector<T>& keep(std::vector<T>& records, size_t most) {
+    if (records.size() >= most) {
+      records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(most / 2));
+    }
+    return records;
+  }
+
+  Status check_one_shot() const {
+    if (linked_.mode_ != LinkMode::Ring || linked_.runs_ == 0) return Status::ok();
+    return Error(ErrorCode::InvalidArgument,
+                 "A link with slots of the run-time ring runs once; link the template anew.",
+                 "OneShot");
+  }
+
+  Status check_inputs() {
+    if (linked_.queues_->has_link_time_inputs) return Status::ok();  // at link
+    const auto wanted = static_cast<size_t>(linked_.queues_->input_count);
+    if (inputs_.size() < wanted) {
+      return Error(ErrorCode::InvalidArgument,
+                   "The schedule has " + std::to_string(wanted) + " inputs; the run binds " +
+                       std::to_string(inputs_.size()) + ".",
+                   "MissingInput");
+    }
+    for (const ScheduleBuffer& buffer : linked_.queues_->buffers) {
+      if (buffer.input >= 0) IGNIS_TRY(check_input(buffer));
+    }
+    return linked_.aliases_->check(inputs_);
+  }
+
+  Status check_input(const ScheduleBuffer& buffer) const {
+    const std::vector<Placement>& lanes = inputs_[static_cast<size_t>(buffer.input)].lanes;
+    if (lanes.size() < buffer.devices.size()) {
+      return Error(ErrorCode::InvalidArgument,
+                   "Buffer '" + buffer.name + "' (input " + std::to_string(buffer.input) +
+                       ") has " + std::to_string(buffer.devices.size()) + " lanes; the run binds " +
+                       std::to_string(lanes.size()) + ".",
+                   "MissingInput");
+    }
+    for (size_t i = 0; i < buffer.devices.size(); ++i) {
+      const Placement& lane = lanes[i];
+      if (lane.memory == nullptr) {
+        return Error(ErrorCode::InvalidArgument,
+                     "Buffer '" + buffer.name + "' (input " + std::to_string(buffer.input) +
+                         ") has no memory for lane " + std::to_string(i) + ".",
+                     "MissingInput");
+      }
+      if (lane.size_bytes < buffer.size_bytes ||
+          !is_range_inside(lane.offset_bytes, lane.size_bytes, lane.memory->size_bytes())) {
+        return Error(ErrorCode::InvalidArgument,
+                     "Buffer '" + buffer.name + "' (input " + std::to_string(buffer.input) +
+                         ") has " + std::to_string(buffer.size_bytes) + " bytes; the run binds " +
+                         std::to_string(lane.size_bytes) + " bytes at " +
+                         std::to_string(lane.offset_bytes) + " of " +
+                         std::to_string(lane.memory->size_bytes()) + ".",
+                     "InputTooSmall");
+      }
+      if (lane.memory->owner() != buffer.devices[i]) {
+        return Error(ErrorCode::InvalidArgument,
+                     "Buffer '" + buffer.name + "' (input " + std::to_string(buffer.input) +
+                         ") is compiled for memory of '" + buffer.devices[i] +
+                         "'; the run binds memory of '" + lane.memory->owner() + "'.",
+                     "InputDevice");
+      }
+    }
+    return Status::ok();
+  }
+
+  /// What this run submits itself is ordered by timelines and by the template; only what began before it is not.
+  void note_who_is_at_work() {
+    for (size_t i = 0; i < linked_.owners_.size(); ++i) {
+      const std::string& owner = linked_.owners_[i];
+      std::vector<Submitted>& before = linked_.before_[i];
+      before.clear();
+      if (QueuedDevice* device = machine_.find(owner)) before.push_back(announced_on(*device));
+      for (size_t k = 0;; ++k) {
+        const std::optional<Submitted> token = machine_.pending().at(owner, k);
+        if (!token) break;
+        before.push_back(*token);
+      }
+      // What a lost device had under way has ended; whoever submitted it is told.
+      std::erase_if(before,
+                    [](const Submitted& token) { return token.is_reached() || !token.is_alive(); });
+    }
+  }
+
+  /// Mapping may be refused: before anything is submitted.
+  Status fill_tables() {
+    for (LinkedStep& step : linked_.steps_) {
+      if (step.batch == nullptr) continue;
+      LinkedBatch& linked = *step.batch;
+      for (size_t i = 0; i < linked.batch->table.size(); ++i) {
+        const TableEntry& entry = linked.batch->table[i];
+        const Placement& at =
+            inputs_[static_cast<size_t>(entry.input)].lanes[static_cast<size_t>(entry.lane)];
+        IGNIS_TRY_ASSIGN(const uint64_t base,
+                         linked.devices[static_cast<size_t>(entry.device)]->map(at.memory));
+        linked.values[i] = base + at.offset_bytes;
+      }
+    }
+    return Status::ok();
+  }
+
+  /// Inputs live until their run is complete. Those of the run before go when its fences are passed.
+  void keep_inputs() {
+    if (linked_.queues_->has_link_time_inputs) return;
+    linked_.bound_before_.insert(linked_.bound_before_.end(), linked_.bound_.begin(),
+                                 linked_.bound_.end());
+    linked_.bound_.clear();
+    for (const BoundInput& input : inputs_) {
+      for (const Placement& lane : input.lanes) linked_.bound_.push_back(lane.memory);
+    }
+  }
+
+  Status run_steps() {
+    for (size_t i = 0; i < linked_.steps_.size(); ++i) {
+      const TemplateStep& step = linked_.queues_->steps[i];
+      int64_t begin_ns = now_ns();
+      IGNIS_TRY(wait_before(i, step));
+      times_.before_ns += now_ns() - begin_ns;
+      begin_ns = now_ns();
+      if (step.is_batch) {
+        Status status = submit(*linked_.steps_[i].batch);
+        if (!status) {
+          lose_partners(i);
+          return status;
+        }
+        times_.submit_ns += now_ns() - begin_ns;
+      } else {
+        IGNIS_TRY(run_host(*linked_.steps_[i].host));
+        times_.host_ns += now_ns() - begin_ns;
+      }
+    }
+    return Status::ok();
+  }
+
+  void wait_for_owner(std::string_view owner, const QueuedDevice* accessor) {
+    const auto found = std::lower_bound(linked_.owners_.begin(), linked_.owners_.end(), owner);
+    for (const Submitted& token :
+         linked_.before_[static_cast<size_t>(found - linked_.owners_.begin())]) {
+      // An accessor's own queues start after all that was announced on it.
+      if (&token.device() != accessor) linked_.waited_.push_back(token);
+    }
+  }
+
+  Status wait_before(size_t index, const TemplateStep& step) {
+    linked_.waited_.clear();
+    for (const int earlier : step.after) {
+      IGNIS_CHECK(earlier >= 0 && static_cast<size_t>(earlier) < index);
+      const LinkedStep& other = linked_.steps_[static_cast<size_t>(earlier)];
+      if (other.batch == nullptr) continue;
+      const auto submitted = other.batch->fence->submitted();
+      linked_.waited_.insert(linked_.waited_.end(), submitted.begin(), submitted.end());
+    }
+    if (step.is_batch) {
+      const LinkedBatch& batch = *linked_.steps_[index].batch;
+      for (const TouchedOwner& touched : step.batch.touched) {
+        wait_for_owner(touched.owner, batch.devices[static_cast<size_t>(touched.accessor)]);
+      }
+    } else {
+      for (const std::string& owner : step.host.touched) wait_for_owner(owner, nullptr);
+    }
+    return wait_for_waited();
+  }
+
+  Status wait_for_waited() {
+    if (linked_.waited_.empty()) return Status::ok();
+    machine_.count_synchronization();
+    return wait_for(linked_.waited_, remaining());
+  }
+
+  Status submit(LinkedBatch& linked) {
+    IGNIS_TRY(linked.fence->run(linked.submits, remaining(), linked.patch));
+    const std::span<const Submitted> submitted = linked.fence->submitted();
+    if (linked_.ring_token_ != nullptr) linked_.ring_token_->add(submitted);
+    for (const TouchedOwner& touched : linked.batch->touched) {
+      machine_.pending().note(touched.owner, submitted[static_cast<size_t>(touched.accessor)]);
+    }
+    machine_.pending().note_batch(submitted);
+    linked_.has_unread_times_ = linked_.queues_->is_profiled;
+    return Status::ok();
+  }
+
+  /// Half of a network copy waits for a partner that never comes.
+  void lose_partners(size_t failed) {
+    for (size_t i = failed; i > 0 && linked_.steps_[i - 1].batch != nullptr; --i) {
+      const LinkedBatch& partner = *linked_.steps_[i - 1].batch;
+      if (partner.batch->waits) return;
+      for (QueuedDevice* device : partner.devices) {
+        device->report_hang("the other half of a network copy was not submitted");
+      }
+    }
+  }
+
+  Status run_host(LinkedHostRun& run) {
+    for (const InputPointer& input : run.inputs) {
+      const Placement& at =
+          inputs_[static_cast<size_t>(input.input)].lanes[static_cast<size_t>(input.lane)];
+      if (at.memory->host() == nullptr) {
+        return Error(ErrorCode::InvalidArgument,
+                     "Input " + std::to_string(input.input) +
+                         " is not within the host's reach, and a host call uses it.",
+                     std::string(runtime::reason::kNotMappable));
+      }
+      run.pointers[input.pointer] = at.memory->host() + at.offset_bytes + input.offset_bytes;
+    }
+    IGNIS_TRY(make_visible(run));
+    machine_.announce_host_run();
+    const std::vector<BatchCall>& calls = run.host->calls;
+    for (size_t begin = 0; begin < calls.size();) {
+      size_t end = begin + 1;
+      if (calls[begin].kind == CallKind::Program) {
+        // A stretch of programs goes to the device as one list.
+        while (end < calls.size() && calls[end].kind == CallKind::Program) ++end;
+        IGNIS_TRY(machine_.options().host->run(
+            std::span(run.launches).subspan(begin, end - begin),
+            runtime::deadline_after(std::chrono::nanoseconds(remaining().deadline_ns)),
+            std::span(run.times).subspan(begin, end - begin)));
+      } else {
+        run.times[begin].begin = std::chrono::steady_clock::now();
+        IGNIS_TRY(run_one(run, calls[begin], begin));
+        run.times[begin].end = std::chrono::steady_clock::now();
+      }
+      begin = end;
+    }
+    machine_.complete_host_run();
+    if (linked_.queues_->is_profiled) record(run);
+    return Status::ok();
+  }
+
+  Status run_one(LinkedHostRun& run, const BatchCall& call, size_t index) {
+    void* const* const pointers = run.pointers.data() + run.first_pointer[index];
+    if (call.kind == CallKind::Other) {
+      return machine_.options().other_call(call, {pointers, call.arguments.size()});
+    }
+    if (call.arguments[0].size_bytes > 0) {
+      std::memmove(pointers[0], pointers[1], call.arguments[0].size_bytes);
+    }
+    return Status::ok();
+  }
+
+  /// What devices wrote that are not coherent with the host.
+  Status make_visible(const LinkedHostRun& run) {
+    for (QueuedDevice* device : machine_.options().devices) {
+      if (device->capabilities().is_host_coherent || !device->is_online()) continue;
+      for (const BatchCall& call : run.host->calls) {
+        for (const BufferRange& range : call.arguments) {
+          IGNIS_TRY(make_range_visible(*device, range));
+        }
+      }
+    }
+    return Status::ok();
+  }
+  Status make_range_visible(QueuedDevice& device, const BufferRange& range) {
+    if (range.size_bytes == 0) return Status::ok();
+    const ScheduleBuffer& buffer = linked_.queues_->buffers[static_cast<size_t>(range.buffer)];
+    const auto lane = static_cast<size_t>(range.lane);
+    const Placement& at = buffer.input >= 0 && !linked_.queues_->has_link_time_inputs
+                              ? inputs_[static_cast<size_t>(buffer.input)].lanes[lane]
+                              : linked_.buffers_[static_cast<size_t>(range.buffer)][lane];
+    const uint64_t begin = at.offset_bytes + range.offset_bytes;
+    return device.make_visible(at.memory, begin, begin + range.size_bytes);
+  }
+
+  void record(const LinkedHostRun& run) {
+    const auto ticks = [](std::chrono::steady_clock::time_point at) {
+      return static_cast<uint64_t>(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count());
+    };
+    for (size_t i = 0; i < run.host->calls.size(); ++i) {
+      const BatchCall& call = run.host->calls[i];
+      CallRecord made;
+      made.run = linked_.runs_;
+      made.step = step_of(run);
+      made.tag = call.tag;
+      made.name = call.name;
+      made.device = machine_.options().host_name;
+      made.start_ticks = ticks(run.times[i].begin);
+      made.end_ticks = ticks(run.times[i].end);
+      made.seconds = seconds_between(made.start_ticks, made.end_ticks, 1000);
+      keep(linked_.records_, kKeptRecords).push_back(std::move(made));
+    }
+  }
+  int step_of(const LinkedHostRun& run) const {
+    for (size_t i = 0; i < linked_.steps_.size(); ++i) {
+      if (linked_.steps_[i].host.get() == &run) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  /// Reads the time slots of the last run, once it is complete.
+  Status read_times() {
+    if (!linked_.has_unread_times_) return Status::ok();
+    linked_.waited_.clear();
+    for (const LinkedStep& step : linked_.steps_) {
+      if (step.batch == nullptr) continue;
+      const auto submitted = step.batch->fence->submitted();
+      linked_.waited_.insert(linked_.waited_.end(), submitted.begin(), submitted.end());
+    }
+    const bool is_complete = std::all_of(linked_.waited_.begin(), linked_.waited_.end(),
+                                         [](const Submitted& token) { return token.is_reached(); });
+    if (!is_complete) IGNIS_TRY(wait_for_waited());
+    const int64_t begin_ns = now_ns();
+    for (size_t i = 0; i < linked_.steps_.size(); ++i) {
+      if (linked_.steps_[i].batch != nullptr) {
+        IGNIS_TRY(read_times_of(*linked_.steps_[i].batch, static_cast<int>(i)));
+      }
+    }
+    times_.read_back_ns += now_ns() - begin_ns;
+    linked_.has_unread_times_ = false;
+    return Status::ok();
+  }
+
+  Status read_times_of(const LinkedBatch& linked, int step) {
+    for (const BatchCall& call : linked.batch->calls) {
+      if (call.start_slot < 0) continue;
+      QueuedDevice& device = *linked.devices[static_cast<size_t>(call.device)];
+      const Placement& slots = linked.slots[static_cast<size_t>(call.device)];
+      if (!device.capabilities().is_host_coherent) {
+        IGNIS_TRY(device.make_visible(slots.memory, slots.offset_bytes,
+                                      slots.offset_bytes + slots.size_bytes));
+      }
+      const auto stamp = [&](int slot) {
+        uint64_t ticks = 0;
+        std::memcpy(&ticks,
+                    slots.memory->host() + slots.offset_bytes +
+                        kSlotBytes * static_cast<uint64_t>(slot) + sizeof(uint64_t),
+                    sizeof ticks);
+        return ticks;
+      };
+      CallRecord made;
+      made.run = linked_.runs_;
+      made.step = step;
+      made.tag = call.tag;
+      made.name = call.name;
+      made.device = device.name();
+      made.start_ticks = stamp(call.start_slot);
+      made.end_ticks = stamp(call.end_slot);
+      made.seconds =
+          seconds_between(made.start_ticks, made.end_ticks, device.capabilities().ticks_per_us);
+      machine_.count_timestamp_reads(2);
+      keep(linked_.records_, kKeptRecords).push_back(std::move(made));
+    }
+    return Status::ok();
+  }
+
+  LinkedSchedule& linked_;
+  Machine& machine_;
+  std::span<const BoundInput> inputs_;
+  WaitLimits limits_;
+  int64_t end_ns_;
+  RunTimes times_;
+
+ public:
+  /// One run at a time.
+  static Status lock(LinkedSchedule& linked, const WaitLimits& limits,
+                     std::unique_lock<std::timed_mutex>& lock) {
+    lock = std::unique_lock(linked.running_, std::defer_lock);
+    const bool is_mine = limits.deadline_ns <= 0
+                             ? lock.try_lock()
+                             : lock.try_lock_for(std::chrono::nanoseconds(limits.deadline_ns));
+    if (is_mine) return Status::ok();
+    return Error(ErrorCode::Timeout,
+                 "Another run of this linked schedule is still under way after " +
+                     std::to_string(limits.deadline_ns / 1'000'000) + " ms.",
+                 "Busy");
+  }
+  static std::vector<CallRecord>& records(LinkedSchedule& linked) { return linked.records_; }
+  static std::vector<RunTimes>& times(LinkedSchedule& linked) { return linked.times_; }
+};
+
+Status run(LinkedSchedule& linked, std::span<const BoundInput> inputs, const RunOptions& options) {
+  std::unique_lock<std::timed_mutex> lock;
+  IGNIS_TRY(Run::lock(linked, options.limits, lock));
+  return Run(linked, inputs, options.limits).start(options.waits);
+}
+
+Status wait(LinkedSchedule& linked, const WaitLimits& limits) {
+  std::unique_lock<std::timed_mutex> lock;
+  IGNIS_TRY(Run::lock(linked, limits, lock));
+  return Run(linked, {}, limits).finish();
+}
+
+Status make_readable(Machine& machine, const Placement& placement, const WaitLimits& limits) {
+  const std::string& owner = placement.memory->owner();
+  machine.count_synchronization();
+  if (QueuedDevice* device = machine.find(owner)) {
+    IGNIS_TRY(synchronize(*device, machine.pending(), limits));
+  } else {
+    IGNIS_TRY(synchronize_owner(owner, machine.pending(), limits));
+  }
+  for (QueuedDevice* device : machine.options().devices) {
+    if (device->capabilities().is_host_coherent || !device->is_online()) continue;
+    IGNIS_TRY(device->make_visible(placement.memory, placement.offset_bytes,
+                                   placement.offset_bytes + placement.size_bytes));
+  }
+  return Status::ok();
+}
+
+std::vector<CallRecord> take_records(LinkedSchedule& linked) {
+  std::unique_lock<std::timed_mutex> lock;
+  if (!Run::lock(linked, RunOptions().limits, lock)) return {};
+  return std::exchange(Run::records(linked), {});
+}
+
+std::vector<RunTimes> take_times(LinkedSchedule& linked) {
+  std::unique_lock<std::timed_mutex> lock;
+  if (!Run::lock(linked, RunOptions().limits, lock)) return {};
+  return std::exchange(Run::times(linked), {});
+}
+
+}  // namespace ignis::exec
