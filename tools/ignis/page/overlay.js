@@ -80,6 +80,8 @@ function label(context, text, x, y, color) {
   context.textAlign = "left";
   context.textBaseline = "bottom";
   const width = context.measureText(text).width;
+  x = Math.max(2, Math.min(x, context.canvas.clientWidth - width - 12));
+  y = Math.max(20, y);
   context.fillStyle = "#0b0e13d8";
   context.fillRect(x - 1, y - 17, width + 10, 18);
   context.fillStyle = color;

@@ -118,10 +118,10 @@ const rows = [
 ];
 const lines = [
   {name: "face", color: "#61a8ff", field: "face"},
-  {name: "left eye", color: "#4ac26b", field: "left_eye"},
-  {name: "right eye", color: "#4ac26b", dash: [5, 4], field: "right_eye"},
-  {name: "left blink", color: "#f2645a", field: "left_blink"},
-  {name: "right blink", color: "#f2645a", dash: [5, 4], field: "right_blink"},
+  {name: "eye L", color: "#4ac26b", field: "left_eye"},
+  {name: "eye R", color: "#4ac26b", dash: [5, 4], field: "right_eye"},
+  {name: "blink L", color: "#f2645a", field: "left_blink"},
+  {name: "blink R", color: "#f2645a", dash: [5, 4], field: "right_blink"},
   {name: "glasses", color: "#c58af9", field: "glasses"},
   {name: "phone", color: "#e3a83b", field: "phone"},
 ].map((line) => ({...line, value: (turn) => turn.signals ? turn.signals[line.field] : null}));
