@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <functional>
+#include <sstream>
+
 namespace ignis::engine {
 namespace {
 
@@ -17,6 +21,39 @@ TEST(CompileQueues, AScheduleOfTheHostAloneHasATemplate) {
   EXPECT_EQ(steps_text(made), "host k0 c1 k2");
   EXPECT_EQ(made.steps[0].host.touched, std::vector<std::string>{"CPU"});
   EXPECT_EQ(made.steps[0].host.calls[2].tag, 2);
+}
+
+/// Each line with four more spaces in front of it, as a block of a page.
+std::string indented(const std::string& text) {
+  std::string result;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin) + 1;
+    result += "    " + text.substr(begin, end - begin);
+    begin = end;
+  }
+  return result;
+}
+
+// The example that docs/queues.md explains is what comes out.
+TEST(CompileQueues, TheExampleOfThePageIsTrue) {
+  TestWorld world;
+  world.device("CUDA");
+  const exec::BufferView frame = world.buffer("frame", {"CPU"}, 64),
+                         image = world.buffer("image", {"CUDA"}, 64),
+                         halo = world.buffer("halo", {"CUDA"}, 64),
+                         features = world.buffer("features", {"CUDA"}, 32),
+                         result = world.buffer("result", {"CPU"}, 32),
+                         faces = world.buffer("faces", {"CPU"}, 16);
+  world.copy(image, frame).name = "upload";
+  world.kernel({halo}).name = "clear";
+  world.kernel({features}, {image, halo}).name = "conv";
+  world.copy(result, features).name = "download";
+  world.kernel({faces}, {result}).name = "decode";
+  std::ifstream file(std::string(IGNIS_SOURCE_DIR) + "/docs/queues.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  const std::string expected = indented(to_text(world.made()));
+  EXPECT_NE(page.str().find(expected), std::string::npos) << expected;
 }
 
 TEST(CompileQueues, EqualSchedulesGiveEqualTemplates) {
