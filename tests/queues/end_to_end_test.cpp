@@ -1,0 +1,227 @@
+// Random schedules through the whole chain: compiled to queues, encoded, linked, and run on simulated devices whose queues
+// are served in any order. Their memory must come to what the schedule comes to when it is run call by call.
+
+#include "ignis/engine/queues/test_random.h"
+
+#include "tests/queues/test_rig.h"
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace ignis::testing {
+namespace {
+
+using exec::BufferRange;
+using exec::ScheduleCall;
+
+/// By buffer, by lane.
+using Bytes = std::vector<std::vector<std::vector<std::byte>>>;
+
+/// Every written byte depends on every byte that is read, on the call and on its place.
+void compute(const std::string& name, std::span<std::byte* const> buffers,
+             const std::vector<uint64_t>& sizes, const std::vector<int>& outs) {
+  uint64_t hash = 0xcbf29ce484222325U;
+  const auto mix = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3U + 0x9e37U; };
+  for (const char c : name) mix(static_cast<uint8_t>(c));
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (std::find(outs.begin(), outs.end(), static_cast<int>(i)) != outs.end()) continue;
+    for (uint64_t k = 0; k < sizes[i]; ++k) mix(std::to_integer<uint8_t>(buffers[i][k]));
+  }
+  for (const int out : outs) {
+    for (uint64_t k = 0; k < sizes[static_cast<size_t>(out)]; ++k) {
+      mix(k + static_cast<uint64_t>(out) * 1000);
+      buffers[static_cast<size_t>(out)][k] = static_cast<std::byte>(hash >> 24);
+    }
+  }
+}
+
+std::byte first_byte(size_t buffer, size_t lane, size_t at) {
+  return static_cast<std::byte>(buffer * 67 + lane * 29 + at * 3 + 1);
+}
+
+Bytes filled(const std::vector<exec::ScheduleBuffer>& buffers) {
+  Bytes bytes;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    bytes.emplace_back();
+    for (size_t lane = 0; lane < buffers[i].devices.size(); ++lane) {
+      std::vector<std::byte> of_lane(buffers[i].size_bytes);
+      for (size_t k = 0; k < of_lane.size(); ++k) of_lane[k] = first_byte(i, lane, k);
+      bytes.back().push_back(std::move(of_lane));
+    }
+  }
+  return bytes;
+}
+
+/// The schedule call by call, a call of several lanes lane by lane.
+void run_in_order(const exec::Schedule& schedule, Bytes& bytes) {
+  for (const ScheduleCall& call : schedule.calls) {
+    std::vector<BufferRange> ranges;
+    size_t lanes = 1;
+    for (const exec::BufferView& view : call.arguments) {
+      ranges.push_back(engine::resolve_view(schedule.buffers, view).value());
+      const auto buffer = static_cast<size_t>(view.buffer);
+      if (ranges.back().lane == exec::kAllLanes) {
+        lanes = std::max(lanes, schedule.buffers[buffer].devices.size());
+      }
+    }
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      std::vector<std::byte*> pointers;
+      std::vector<uint64_t> sizes;
+      for (const BufferRange& range : ranges) {
+        const size_t at = range.lane == exec::kAllLanes ? lane : static_cast<size_t>(range.lane);
+        pointers.push_back(bytes[static_cast<size_t>(range.buffer)][at].data() +
+                           range.offset_bytes);
+        sizes.push_back(range.size_bytes);
+      }
+      if (call.kind == exec::CallKind::Copy) {
+        std::memmove(pointers[0], pointers[1], sizes[0]);
+      } else {
+        compute(call.name, pointers, sizes, call.outs);
+      }
+    }
+  }
+}
+
+/// Every program call gets a program of its own, because a program knows the sizes of its arguments.
+void add_programs(Rig& rig) {
+  for (ScheduleCall& call : rig.schedule.calls) {
+    if (call.kind == exec::CallKind::Copy) continue;
+    std::vector<uint64_t> sizes;
+    for (const exec::BufferView& view : call.arguments) {
+      sizes.push_back(engine::resolve_view(rig.schedule.buffers, view).value().size_bytes);
+    }
+    const auto function = [name = call.name, sizes,
+                           outs = call.outs](std::span<std::byte* const> buffers) {
+      compute(name, buffers, sizes, outs);
+    };
+    const int program =
+        rig.add_program("f_" + call.name, static_cast<int>(call.arguments.size()), function);
+    if (call.kind == exec::CallKind::Program) call.program = program;
+  }
+  rig.machine_options.other_call = [](const exec::BatchCall& call,
+                                      std::span<void* const> arguments) {
+    std::vector<std::byte*> buffers;
+    std::vector<uint64_t> sizes;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      buffers.push_back(static_cast<std::byte*>(arguments[i]));
+      sizes.push_back(call.arguments[i].size_bytes);
+    }
+    compute(call.name, buffers, sizes, call.outs);
+    return Status::ok();
+  };
+}
+
+/// Memory of all buffers of one test: bound at each run, known at compile, or placed by the link.
+struct Case {
+  Rig rig;
+  std::vector<exec::BoundInput> inputs;
+  std::vector<std::vector<runtime::MemoryRef>> known;  ///< by buffer; empty for a placeholder
+  std::shared_ptr<exec::LinkedSchedule> linked;
+
+  explicit Case(std::mt19937_64& rng) {
+    engine::add_random_devices(rig, 2, rng);
+    rig.add_missing_devices();
+    for (const auto& buffer : engine::add_random_buffers(rig, rng)) views.push_back(buffer);
+    engine::add_random_calls(rig, views, rng);
+    add_programs(rig);
+    rig.options.stage.size_bytes = 8;  // of 16-byte buffers: several chunks
+    rig.options.is_profiled = rng() % 4 == 0;
+    rig.options.queues.all_to_all = static_cast<int>(rng() % 2);
+    rig.options.link_time_threshold = rng() % 2 == 0 ? 64 : 0;
+    for (size_t i = 0; i < rig.schedule.buffers.size(); ++i) place(i, rng() % 3);
+  }
+
+  void place(size_t index, uint64_t how) {
+    exec::ScheduleBuffer& buffer = rig.schedule.buffers[index];
+    known.emplace_back();
+    if (how == 0) return;
+    exec::BoundInput bound;
+    for (const std::string& device : buffer.devices) {
+      known.back().push_back(rig.memory(device, buffer.size_bytes));
+      bound.lanes.push_back(whole(known.back().back()));
+    }
+    if (how == 1) {
+      buffer.memory = known.back();
+      return;
+    }
+    buffer.input = static_cast<int>(inputs.size());
+    inputs.push_back(std::move(bound));
+  }
+
+  exec::Placement placement(size_t buffer, size_t lane) const {
+    if (!known[buffer].empty()) return whole(known[buffer][lane]);
+    return linked->placement(static_cast<int>(buffer), static_cast<int>(lane));
+  }
+
+  void fill() {
+    for (size_t i = 0; i < known.size(); ++i) {
+      const exec::ScheduleBuffer& buffer = rig.schedule.buffers[i];
+      for (size_t lane = 0; lane < buffer.devices.size(); ++lane) {
+        const exec::Placement at = placement(i, lane);
+        if (at.memory == nullptr) continue;
+        for (size_t k = 0; k < buffer.size_bytes; ++k) {
+          at.memory->host()[at.offset_bytes + k] = first_byte(i, lane, k);
+        }
+      }
+    }
+  }
+
+  ::testing::AssertionResult holds(const Bytes& wanted) const {
+    for (size_t i = 0; i < known.size(); ++i) {
+      for (size_t lane = 0; lane < wanted[i].size(); ++lane) {
+        const exec::Placement at = placement(i, lane);
+        if (at.memory == nullptr) continue;  // no call uses it
+        if (std::memcmp(at.memory->host() + at.offset_bytes, wanted[i][lane].data(),
+                        wanted[i][lane].size()) != 0) {
+          return ::testing::AssertionFailure() << "Buffer " << i << ", lane " << lane << " differs";
+        }
+      }
+    }
+    return ::testing::AssertionSuccess();
+  }
+
+  std::vector<exec::BufferView> views;
+};
+
+Status run_case(Case& made, std::mt19937_64& rng, int runs) {
+  made.rig.start();
+  IGNIS_TRY_ASSIGN(made.linked, made.rig.link(made.inputs));
+  made.fill();
+  for (int i = 0; i < runs; ++i) {
+    if (rng() % 2 == 0) {
+      made.rig.world.set_random_order(rng());
+    } else {
+      made.rig.world.set_rotation(rng() % (made.rig.world.queues().size() + 1));
+    }
+    exec::RunOptions options;
+    options.waits = rng() % 2 == 0;
+    IGNIS_TRY(exec::run(*made.linked, made.inputs, options));
+  }
+  return exec::wait(*made.linked);
+}
+
+TEST(EndToEnd, RandomSchedulesComeToWhatTheyComeToInOrder) {
+  const uint64_t seed = engine::test_seed();
+  const int64_t count = engine::test_batches(2000);
+  int64_t calls = 0, batches = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    std::mt19937_64 rng(seed + static_cast<uint64_t>(i));
+    SCOPED_TRACE("IGNIS_TEST_SEED=" + std::to_string(seed + static_cast<uint64_t>(i)));
+    Case made(rng);
+    const int runs = 1 + static_cast<int>(rng() % 3);
+    const Status status = run_case(made, rng, runs);
+    ASSERT_TRUE(status) << status.error().to_string();
+    Bytes wanted = filled(made.rig.schedule.buffers);
+    for (int run = 0; run < runs; ++run) run_in_order(made.rig.schedule, wanted);
+    ASSERT_TRUE(made.holds(wanted)) << engine::steps_text(made.linked->queues());
+    calls += static_cast<int64_t>(made.rig.schedule.calls.size());
+    for (const exec::TemplateStep& step : made.linked->queues().steps) batches += step.is_batch;
+  }
+  EXPECT_GT(calls, 2 * count);
+  EXPECT_GT(batches, count / 2) << "Hardly anything is enqueued: the test says little.";
+}
+
+}  // namespace
+}  // namespace ignis::testing

@@ -1,0 +1,86 @@
+#pragma once
+
+// Schedules that are compiled, linked and run on simulated devices.
+
+#include "ignis/engine/queues/template_cache.h"
+#include "ignis/engine/queues/test_world.h"
+#include "ignis/exec/run_linked.h"
+#include "ignis/vdev/queue/world.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ignis::testing {
+
+/// What a program of a test does to its buffers.
+using TestFunction = std::function<void(std::span<std::byte* const> buffers)>;
+
+/// The host's path: runs the test's functions, of which an image holds the name.
+class TestHost final : public runtime::Device {
+ public:
+  TestHost() : Device("cpu", Target{}) {}
+  void add(const std::string& name, TestFunction function) {
+    functions_[name] = std::move(function);
+  }
+
+  int threads() const override { return 1; }
+  Result<runtime::DeviceMemory> allocate(uint64_t size_bytes) override;
+  Result<std::shared_ptr<const runtime::Program>> load(const ProgramImage& image) override;
+  Status run(std::span<const runtime::Launch> launches, runtime::Deadline deadline,
+             std::span<runtime::LaunchTime> times) override;
+  Status state() const override { return lost_; }
+  void lose(Error error) { lost_ = std::move(error); }
+
+ private:
+  void release(std::byte* /*bytes*/, uint64_t /*size_bytes*/) noexcept override {}
+  std::map<std::string, TestFunction> functions_;
+  Status lost_;
+};
+
+/// Devices, a schedule that grows by calls (TestWorld), and the whole chain behind it.
+struct Rig : engine::TestWorld {
+  vdev::World world;
+  std::shared_ptr<TestHost> host = std::make_shared<TestHost>();
+  std::shared_ptr<exec::Machine> machine;
+  engine::TemplateCache cache;
+  engine::DeviceFinder find = [this](std::string_view name) { return world.find(name); };
+  exec::MachineOptions machine_options;
+
+  explicit Rig(vdev::WorldOptions world_options = {});
+
+  /// A device of both worlds.
+  runtime::QueuedDevice& add_device(const std::string& name, int copy_queues = 1,
+                                    vdev::DeviceSpec spec = {});
+  /// Devices of `table` that the simulated world does not have yet.
+  void add_missing_devices();
+  /// A program for devices and the host; its number.
+  int add_program(const std::string& name, int buffer_count, TestFunction function);
+
+  /// The devices as they are now. Called by compile() when it was not before.
+  exec::Machine& start();
+  Result<exec::TemplateRef> compile_shared(bool allow_cache = false,
+                                           std::vector<exec::BoundInput>* inputs = nullptr);
+  /// Compiles as for a JIT and links.
+  Result<std::shared_ptr<exec::LinkedSchedule>> link(std::span<const exec::BoundInput> inputs = {});
+
+  /// Memory of a device or the host.
+  runtime::MemoryRef memory(const std::string& owner, uint64_t size_bytes);
+  /// Gives a buffer memory that is known at compile.
+  runtime::MemoryRef give(const exec::BufferView& view);
+};
+
+/// Adds 1 to, multiplies, … each of `count` floats: buffers destination, source.
+TestFunction float_map(size_t count, std::function<float(float)> function);
+
+std::vector<float> read_floats(const exec::Placement& placement, size_t count);
+void write_floats(const exec::Placement& placement, const std::vector<float>& values);
+inline exec::Placement whole(const runtime::MemoryRef& memory) {
+  return {memory, 0, memory->size_bytes()};
+}
+
+}  // namespace ignis::testing
