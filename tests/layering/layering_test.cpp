@@ -38,6 +38,7 @@ const std::vector<Layer>& layers() {
       {"interp",   {"base", "ir"}, {}},
       {"runtime",  {"base"}, {}},
       {"exec",     {"base", "runtime"}, {"sodium.h"}},
+      {"vdev/queue", {"base", "runtime"}, {}},
       {"drivers",  {"base", "runtime"}, {}},
       {"engine",   {"base", "ir", "tensor", "onnx", "schedule", "codegen", "interp", "runtime", "exec"}, {"xxhash.h", "sodium.h", "sqlite3.h"}},
       {"engine/queues", {"base", "runtime", "exec"}, {}},

@@ -30,7 +30,7 @@ struct Capabilities {
   bool is_host_coherent = true;      ///< what it wrote needs no make_visible() for the host
   int signal_bits = 64;              ///< width of signals and timelines: 32 or 64
   uint32_t ticks_per_us = 1000;      ///< of its time stamps
-  std::string peer_group;  ///< devices of one group map each other's memory; default: the kind
+  std::string peer_group{};  ///< devices of one group map each other's memory; default: the kind
 
   bool operator==(const Capabilities&) const = default;
   /// Equal for equal capabilities; part of every template's key.
