@@ -89,7 +89,8 @@ std::set<std::string> timelines_of(const exec::Batch& batch, const BatchCall& ca
   for (const exec::QueueStream& stream : batch.streams) {
     if (stream.device != call.device || stream.queue != call.queue) continue;
     for (const runtime::Command& command : stream.commands) {
-      if (command.kind != runtime::Command::Kind::WaitReached) continue;
+      if (command.kind == runtime::Command::Kind::Barrier) continue;
+      if (command.kind != runtime::Command::Kind::WaitReached) break;  // the start is over
       names.insert(batch.devices[static_cast<size_t>(command.device)]);
     }
   }

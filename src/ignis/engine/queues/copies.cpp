@@ -132,6 +132,8 @@ class CopySplitter {
       out.arguments[1] = slot;
       in.arguments[1] = part(copy_.arguments[1], begin, end);
       out.arguments[0] = part(copy_.arguments[0], begin, end);
+      in.bytes = out.bytes =
+          copy_.bytes * static_cast<double>(end - begin) / static_cast<double>(total);
       // The copy is done when its last part is.
       in.wants_signal = false;
       out.wants_signal = copy_.wants_signal && end == total;
