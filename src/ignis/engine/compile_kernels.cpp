@@ -1,5 +1,6 @@
 #include "ignis/engine/compile_kernels.h"
 
+#include "ignis/base/log.h"
 #include "ignis/engine/on_threads.h"
 #include "ignis/engine/program_record.h"
 #include "ignis/ir/graph.h"
@@ -168,6 +169,9 @@ Result<CompiledKernels> compile_kernels(const schedule::Schedule& schedule,
     job.sink = with_fault(*schedule.graph, job.sink);
     job.lookup.outcome = CacheOutcome::Bypassed;
     job.lookup.why = "holds a seeded fault";
+    IGNIS_LOG_IF(Info, "cache", cache != nullptr)
+        << "Kernel '" << job.name
+        << "' holds a seeded fault: it is neither looked up in the program cache nor kept there.";
   }
   const Clock::time_point begin = Clock::now();
   Shared shared{config, cache, {}};
