@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -215,6 +217,58 @@ TEST(RandomSchedules, DifferWithoutTheOrderOfSteps) {
     }
   }
   EXPECT_GT(differ, 0);
+}
+
+/// Makes two buffers of one device inputs, if there are two. Their memory is one block at run, the second's from some byte on.
+std::optional<std::vector<std::pair<int, uint64_t>>> alias_two_inputs(TestWorld& world,
+                                                                      std::mt19937_64& rng) {
+  std::vector<exec::ScheduleBuffer>& buffers = world.schedule.buffers;
+  std::vector<std::pair<int, uint64_t>> bindings;
+  for (size_t i = 0; i < buffers.size(); ++i) bindings.emplace_back(static_cast<int>(i), 0);
+  for (size_t a = 0; a < buffers.size(); ++a) {
+    for (size_t b = a + 1; b < buffers.size(); ++b) {
+      if (buffers[a].devices.size() != 1 || buffers[a].devices != buffers[b].devices) continue;
+      buffers[a].input = 0;
+      buffers[b].input = 1;
+      bindings[b] = {static_cast<int>(a), rng() % 16};
+      return bindings;
+    }
+  }
+  return std::nullopt;
+}
+
+TEST(RandomSchedules, TheConservativeTemplateIsRightForInputsOverEachOther) {
+  const int64_t count = test_batches(20'000) / 4;
+  int64_t runs = 0, differ = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    std::mt19937_64 rng(seed_of(i) ^ 0x3c3c);
+    TestWorld world = random_world(seed_of(i), rng);
+    const auto bindings = alias_two_inputs(world, rng);
+    if (!bindings) continue;
+    ++runs;
+    for (const bool knows : {false, true}) {
+      world.options.aliased_inputs = {};
+      if (knows) world.options.aliased_inputs = {{0, 1}};
+      const exec::QueueTemplate made = world.made();
+      TestMemory expected = filled_memory(made.buffers);
+      for (TestMemory::Lanes& lanes : expected.buffers) {
+        for (std::vector<uint8_t>& bytes : lanes) bytes.resize(bytes.size() + 16);
+      }
+      expected.bindings = *bindings;
+      TestMemory memory = expected;
+      run_in_order(world.schedule, expected);
+      const auto stuck = run_in_flight(made, world.table, memory, rng);
+      const auto known = static_cast<std::ptrdiff_t>(world.schedule.buffers.size());
+      const bool is_equal = std::equal(memory.buffers.begin(), memory.buffers.begin() + known,
+                                       expected.buffers.begin());
+      if (!knows) differ += !is_equal;
+      ASSERT_TRUE(!knows || (!stuck && is_equal))
+          << "IGNIS_TEST_SEED=" << test_seed() << ", schedule " << i << "\n"
+          << to_text(made);
+    }
+  }
+  EXPECT_GT(runs, count / 4);
+  EXPECT_GT(differ, 0);  // else knowing would be of no use
 }
 
 }  // namespace

@@ -18,14 +18,16 @@ uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x10000000
 /// What a call is about to write: by argument, its bytes.
 using Writes = std::vector<std::pair<BufferRange, std::vector<uint8_t>>>;
 
-std::vector<uint8_t> read(const TestMemory& memory, const BufferRange& range, int lane) {
-  const auto& bytes = memory[static_cast<size_t>(range.buffer)][static_cast<size_t>(lane)];
+std::vector<uint8_t> read(const TestMemory& memory, const BufferRange& unbound) {
+  const BufferRange range = memory.bound(unbound);
+  const auto& bytes = memory[static_cast<size_t>(range.buffer)][static_cast<size_t>(range.lane)];
   const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(range.offset_bytes);
   return {begin, begin + static_cast<std::ptrdiff_t>(range.size_bytes)};
 }
 
 void write(TestMemory& memory, const Writes& writes) {
-  for (const auto& [range, bytes] : writes) {
+  for (const auto& [unbound, bytes] : writes) {
+    const BufferRange range = memory.bound(unbound);
     auto& to = memory[static_cast<size_t>(range.buffer)][static_cast<size_t>(range.lane)];
     std::copy(bytes.begin(), bytes.end(),
               to.begin() + static_cast<std::ptrdiff_t>(range.offset_bytes));
@@ -37,14 +39,14 @@ Writes compute(const TestMemory& memory, bool is_copy, const std::string& name, 
                const std::vector<BufferRange>& arguments, const std::vector<int>& outs) {
   Writes writes;
   if (is_copy) {
-    writes.emplace_back(arguments[0], read(memory, arguments[1], arguments[1].lane));
+    writes.emplace_back(arguments[0], read(memory, arguments[1]));
     return writes;
   }
   uint64_t hash = mix(0xcbf29ce484222325u, static_cast<uint64_t>(lane_variable + 1));
   for (const char c : name) hash = mix(hash, static_cast<uint8_t>(c));
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (std::find(outs.begin(), outs.end(), static_cast<int>(i)) != outs.end()) continue;
-    for (const uint8_t byte : read(memory, arguments[i], arguments[i].lane)) hash = mix(hash, byte);
+    for (const uint8_t byte : read(memory, arguments[i])) hash = mix(hash, byte);
   }
   for (const int out : outs) {
     const BufferRange& range = arguments[static_cast<size_t>(out)];
@@ -261,15 +263,23 @@ class Flight {
 
 }  // namespace
 
+BufferRange TestMemory::bound(BufferRange range) const {
+  if (bindings.empty() || static_cast<size_t>(range.buffer) >= bindings.size()) return range;
+  const auto [buffer, shift_bytes] = bindings[static_cast<size_t>(range.buffer)];
+  range.buffer = buffer;
+  range.offset_bytes += shift_bytes;
+  return range;
+}
+
 TestMemory filled_memory(const std::vector<exec::ScheduleBuffer>& buffers) {
   TestMemory memory;
   uint64_t next = 1;
   for (const exec::ScheduleBuffer& buffer : buffers) {
-    memory.emplace_back();
+    memory.buffers.emplace_back();
     for (size_t lane = 0; lane < buffer.devices.size(); ++lane) {
       std::vector<uint8_t> bytes(buffer.size_bytes);
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(mix(0, next++) >> 24);
-      memory.back().push_back(std::move(bytes));
+      memory.buffers.back().push_back(std::move(bytes));
     }
   }
   return memory;

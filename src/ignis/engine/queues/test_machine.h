@@ -14,8 +14,18 @@
 
 namespace ignis::engine {
 
-/// The memory of a schedule's buffers: by buffer, by lane.
-using TestMemory = std::vector<std::vector<std::vector<uint8_t>>>;
+/// The memory of a schedule's buffers.
+struct TestMemory {
+  using Lanes = std::vector<std::vector<uint8_t>>;
+  std::vector<Lanes> buffers;
+  /// By buffer: the buffer whose bytes it uses, from which byte on. Empty: each its own.
+  std::vector<std::pair<int, uint64_t>> bindings;
+
+  Lanes& operator[](size_t buffer) { return buffers[buffer]; }
+  const Lanes& operator[](size_t buffer) const { return buffers[buffer]; }
+  /// Where a range lies really.
+  exec::BufferRange bound(exec::BufferRange range) const;
+};
 
 /// Memory with bytes that differ from place to place.
 TestMemory filled_memory(const std::vector<exec::ScheduleBuffer>& buffers);
