@@ -51,7 +51,8 @@ class PendingOwners {
 /// Errors name the device that is at fault, which need not be `device`:
 /// DeviceHang (DeviceLost) when a word stood still for the stall limit; the device is Unavailable from then on.
 /// DeadlineExceeded (Timeout) when the deadline passed before; the device stays as it is.
-/// DeviceUnavailable (DeviceLost) when a device is gone, or one that shared a batch with it.
+/// DeviceUnavailable (DeviceLost) when a device is gone that has not reached its value, or one that shares a batch with it.
+/// What was reached before a device was lost counts as done; whether its data can be read is DataReadable's to say.
 Status synchronize(runtime::QueuedDevice& device, const PendingOwners& pending,
                    const runtime::WaitLimits& limits);
 

@@ -32,7 +32,7 @@ inline Command wait_reached(int device) {
 inline Command wait_signal(int signal, uint64_t value) {
   return {.kind = Command::Kind::WaitSignal, .signal = signal, .value = value};
 }
-inline Command exec(int tag) { return {.kind = Command::Kind::Exec, .tag = tag}; }
+inline Command launch(int tag) { return {.kind = Command::Kind::Exec, .tag = tag}; }
 inline Command copy(int tag) { return {.kind = Command::Kind::Copy, .tag = tag}; }
 inline Command store_signal(int signal, uint64_t value) {
   return {.kind = Command::Kind::StoreSignal, .signal = signal, .value = value};
@@ -194,7 +194,7 @@ class KernelBatch : public TestBatch {
   KernelBatch(World& world, runtime::QueuedDevice& device, runtime::MemoryRef data, int count)
       : TestBatch(world, {&device}) {
     const int tag = add_exec(add_program(device, add_one(world, count)), {add_address(data)});
-    add_stream(0, kCompute, {barrier(), wait_reached(0), exec(tag), store_reached(0)});
+    add_stream(0, kCompute, {barrier(), wait_reached(0), launch(tag), store_reached(0)});
   }
 };
 
@@ -211,7 +211,7 @@ class PairBatch : public TestBatch {
     for (int i = 0; i < 2; ++i) {
       const int tag = add_exec(add_program(*devices[i], program), {data[i]});
       add_stream(i, kCompute,
-                 {barrier(), wait_reached(i), wait_reached(1 - i), exec(tag),
+                 {barrier(), wait_reached(i), wait_reached(1 - i), launch(tag),
                   store_signal(signals[i], static_cast<uint64_t>(tag) + 1),
                   wait_signal(signals[1 - i], static_cast<uint64_t>(2 - tag)), store_reached(i)});
     }

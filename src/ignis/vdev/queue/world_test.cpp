@@ -72,7 +72,7 @@ TEST(World, PR1_TimeStampsAreThoseOfTheDevice) {
     for (int i = 0; i < 2; ++i) {
       const int tag = batch.add_exec(program, {data});
       commands.push_back(timestamp(batch.add_slot()));
-      commands.push_back(exec(tag));
+      commands.push_back(launch(tag));
       commands.push_back(timestamp(batch.add_slot()));
     }
     commands.push_back(store_reached(0));
@@ -102,7 +102,7 @@ TEST(World, PartsAndVariablesReachTheFunction) {
   batch.run_variables = {40};
   const int tag = batch.add_exec(batch.add_program(device, image), {batch.add_address(data, 4)},
                                  {{.value = 3}, {.index = 0, .value = 2}}, 2);
-  batch.add_stream(0, kCompute, {exec(tag), store_reached(0)});
+  batch.add_stream(0, kCompute, {launch(tag), store_reached(0)});
   ASSERT_TRUE(batch.link());
   ASSERT_TRUE(batch.run());
   EXPECT_TRUE(world.run_until_idle());
@@ -125,14 +125,14 @@ TEST(World, ObjectsRunOnTheCpu) {
   const auto expected = options.cpu->allocate(64).value();
   void* const buffers[] = {expected.bytes()};
   const auto program = options.cpu->load(image).value();
-  const runtime::Launch launch{program.get(), buffers, 2};
-  ASSERT_TRUE(options.cpu->run({&launch, 1}, runtime::deadline_after(std::chrono::seconds(60))));
+  const runtime::Launch on_cpu{program.get(), buffers, 2};
+  ASSERT_TRUE(options.cpu->run({&on_cpu, 1}, runtime::deadline_after(std::chrono::seconds(60))));
 
   const auto data = device.allocate(64, Purpose::Data).value();
   TestBatch batch(world, {&device});
   const int tag =
       batch.add_exec(batch.add_program(device, image), {batch.add_address(data)}, {}, 2);
-  batch.add_stream(0, kCompute, {exec(tag), store_reached(0)});
+  batch.add_stream(0, kCompute, {launch(tag), store_reached(0)});
   ASSERT_TRUE(batch.link());
   ASSERT_TRUE(batch.run());
   EXPECT_TRUE(world.run_until_idle());
@@ -156,7 +156,7 @@ class RoundTrip : public TestBatch {
                {barrier(), wait_reached(0), copy(c0), store_signal(copy_signal, 1),
                 wait_signal(kernel_signal, 2), copy(c2), store_signal(copy_signal, 3)});
     add_stream(0, kCompute,
-               {barrier(), wait_reached(0), wait_signal(copy_signal, 1), exec(k1),
+               {barrier(), wait_reached(0), wait_signal(copy_signal, 1), launch(k1),
                 store_signal(kernel_signal, 2), wait_signal(copy_signal, 3), store_reached(0)});
   }
   int copy_signal = 0, kernel_signal = 0;
@@ -198,7 +198,7 @@ TEST(World, WT7_ACompleteCopyQueueProvesNothingOfTheKernel) {
   const int kernel_signal = batch.add_signal();
   const int copy_signal = batch.add_signal();
   batch.add_stream(0, kCompute,
-                   {barrier(), wait_reached(0), exec(kernel), store_signal(kernel_signal, 1),
+                   {barrier(), wait_reached(0), launch(kernel), store_signal(kernel_signal, 1),
                     wait_signal(copy_signal, 2), store_reached(0)});
   batch.add_stream(0, kCopy,
                    {barrier(), wait_reached(0), copy(moved), store_signal(copy_signal, 2)});
@@ -233,7 +233,7 @@ TEST(World, ADeviceWithoutOrderCompletesTheNewestFirst) {
     const int address = batch.add_address(data);
     const int plus = batch.add_exec(batch.add_program(device, add_one(world, 1)), {address});
     const int times = batch.add_exec(batch.add_program(device, twice), {address});
-    std::vector<Command> commands = {exec(plus), exec(times), barrier(), store_reached(0)};
+    std::vector<Command> commands = {launch(plus), launch(times), barrier(), store_reached(0)};
     if (has_barrier) commands.insert(commands.begin() + 1, barrier());
     batch.add_stream(0, kCompute, commands);
     ASSERT_TRUE(batch.link());
