@@ -42,6 +42,14 @@ inline int64_t thread_allocation_count() { return detail::allocations_here; }
 [[gnu::noinline]] void* operator new(std::size_t size) {
   return ignis::testing::detail::allocate(size, 1);
 }
+// The sanitizers bring forms of their own, so the one that libraries use for "or null" is replaced, too.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return ignis::testing::detail::allocate(size, 1);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 [[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
   return ignis::testing::detail::allocate(size, static_cast<std::size_t>(alignment));
 }
