@@ -51,7 +51,8 @@ std::vector<int> queues_of(int peers, int copy_queues,
     world.copy(memory[static_cast<size_t>(to)], memory[static_cast<size_t>(from)]);
   }
   std::vector<int> queues;
-  for (const exec::BatchCall& call : world.made().steps[0].batch.calls) {
+  const exec::QueueTemplate made = world.made();
+  for (const exec::BatchCall& call : made.steps[0].batch.calls) {
     if (call.kind != exec::CallKind::Copy) continue;
     EXPECT_EQ(call.queue.kind, runtime::QueueId::Kind::Copy);
     queues.push_back(call.queue.index);
@@ -85,7 +86,8 @@ TEST(Batches, CopiesThatAreNoPeersUseTheFirstQueue) {
   world.copy(world.buffer("h", {"CPU"}), a);
   world.copy(slice(a, 0, 8), slice(a, 8, 16));
   world.copy(b, a);
-  for (const exec::BatchCall& call : world.made().steps[0].batch.calls) {
+  const exec::QueueTemplate made = world.made();
+  for (const exec::BatchCall& call : made.steps[0].batch.calls) {
     EXPECT_EQ(call.queue.index, 0) << call.name;
   }
   // Without all-to-all the configured count says nothing.
