@@ -197,6 +197,22 @@ TEST_F(Dm, ModelsAreThree) {
                "500");
 }
 
+TEST_F(Dm, WhoListensHearsThatThereIsNoModel) {
+  const std::string text = folder_.write("text.onnx", "no model at all");
+  SyntheticModel short_model;
+  short_model.output_count = 500;
+  const std::string cut = folder_.write("short.onnx", short_model.bytes());
+  for (const std::string& model : {text, cut, folder_.path("nowhere.onnx")}) {
+    SCOPED_TRACE(model);
+    const Json json = report({"dm", "synthetic:drive,seconds=0.5", "--model", model, "--publish",
+                              "ipc://" + folder_.path("state")},
+                             model == folder_.path("nowhere.onnx") ? 6 : 3);
+    EXPECT_GT(json["frames"].get<int>(), 0);
+    EXPECT_EQ(json["valid"], 0);
+    EXPECT_EQ(json["reasons"]["ModelUnavailable"], json["frames"]);
+  }
+}
+
 TEST_F(Dm, NothingValidIsAFailure) {
   SyntheticModel zero;
   zero.is_zero = true;

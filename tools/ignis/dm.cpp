@@ -222,17 +222,35 @@ Result<Exit> watch(const Context& context, const DmOptions& options, Setup& setu
   IGNIS_TRY(open_listeners(listeners, setup, options));
   Progress progress(context.shows_progress());
   setup.model.progress = progress.callback();
-  IGNIS_TRY_ASSIGN(auto model, load(options.model, setup.model));
+  auto loaded = load(options.model, setup.model);
   setup.model.progress = {};
-  RunIdentity identity = describe(*model);
+  std::unique_ptr<pipeline::Model> model;
+  std::optional<Error> refusal;
+  pipeline::Reasons load_reasons;
+  RunIdentity identity;
+  if (loaded) {
+    model = *std::move(loaded);
+    identity = describe(*model);
+  } else {
+    // Who listens must hear that there is no model, and why; silence would be the worst answer.
+    if (!listeners.publisher) return std::move(loaded).error();
+    refusal = std::move(loaded).error();
+    load_reasons = pipeline::load_reasons(*refusal) | pipeline::Reason::ModelUnavailable;
+    identity.model_name = options.model;
+    progress.clear();
+    std::fprintf(stderr, "warning: %s Published as ModelUnavailable.\n",
+                 refusal->message().c_str());
+  }
   pipeline::HostOptions host_settings = host_options(setup, options);
   host_settings.make_model = [path = options.model, settings = setup.model] {
     return pipeline::load_model(path, settings);
   };
-  pipeline::Host host(std::move(model), {}, std::move(host_settings));
-  progress.show("preparing for the source's frames");
-  IGNIS_TRY(prepare(host, options.source, setup.source));
-  progress.clear();
+  pipeline::Host host(std::move(model), load_reasons, std::move(host_settings));
+  if (!refusal) {
+    progress.show("preparing for the source's frames");
+    IGNIS_TRY(prepare(host, options.source, setup.source));
+    progress.clear();
+  }
   auto source = open_source(options.source, setup.source);
   if (!source) return as_source(source.error(), options.source);
   identity.source = (*source)->describe();
@@ -275,6 +293,10 @@ Result<Exit> watch(const Context& context, const DmOptions& options, Setup& setu
   listeners.page.reset();
   if (context.prints_text()) std::fputs(summary_text(summary).c_str(), stdout);
   IGNIS_TRY(context.write_json(summary_json(identity, summary, host.counters())));
+  if (refusal) {
+    std::fprintf(stderr, "error: %s\n", refusal->message().c_str());
+    return exit_code(*refusal);
+  }
   IGNIS_TRY(check_summary(summary, identity));
   return Exit::Ok;
 }

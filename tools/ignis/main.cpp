@@ -155,7 +155,8 @@ void add_dm(CLI::App& app, DmOptions& o) {
   app.add_option(
       "--publish", o.publish,
       "Publish driverStateV2 at this tcp:// or ipc:// endpoint and driverStateQuality at "
-      "the next port (ipc: at PATH.quality)");
+      "the next port (ipc: at PATH.quality); a model that cannot be used is then published as "
+      "ModelUnavailable instead of ending the command");
   app.add_option("--log", o.log, "Write messages to this file and companions to FILE.quality");
   app.add_option("--record", o.record,
                  "Record the frames: FILE.mp4 as video, else raw with an index, for a replay");
