@@ -86,19 +86,20 @@ Result<Placement> Machine::reserve(const std::string& owner, uint64_t size_bytes
                      device->place(purpose, size_bytes, purpose == Purpose::Signals));
     if (placed.memory != nullptr) return placed;
   }
-  RunTimeRing* ring = nullptr;
+  std::shared_ptr<RunTimeRing> ring;
   {
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<RunTimeRing>& held = rings_[{owner, is_uncached(purpose)}];
-    if (held == nullptr) {
+    const uint64_t generation = device == nullptr ? 0 : device->generation();
+    HeldRing& held = rings_[{owner, is_uncached(purpose)}];
+    if (held.ring == nullptr || held.generation != generation) {
       const bool is_small = device != nullptr && device->capabilities().crosses_host_memory;
       const Purpose block = is_uncached(purpose) ? Purpose::Commands : Purpose::Data;
       IGNIS_TRY_ASSIGN(
           const Placement placed,
           allocate(owner, is_small ? options_.small_ring_bytes : options_.ring_bytes, block));
-      held = std::make_unique<RunTimeRing>(owner, placed.memory, clock());
+      held = {generation, std::make_shared<RunTimeRing>(owner, placed.memory, clock())};
     }
-    ring = held.get();  // rings live as long as the machine
+    ring = held.ring;
   }
   return ring->reserve(size_bytes, std::move(token), options_.limits);
 }

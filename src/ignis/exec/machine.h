@@ -124,7 +124,11 @@ class Machine {
 
   MachineOptions options_;
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, bool>, std::unique_ptr<RunTimeRing>> rings_;
+  struct HeldRing {
+    uint64_t generation = 0;  ///< a reopened device may have lost the old block
+    std::shared_ptr<RunTimeRing> ring;
+  };
+  std::map<std::pair<std::string, bool>, HeldRing> rings_;
   std::map<std::pair<std::string, uint64_t>, runtime::MemoryRef> stages_;
   std::map<std::string, std::timed_mutex, std::less<>> stage_locks_;
   std::map<ImageKey, runtime::MemoryRef> images_;
