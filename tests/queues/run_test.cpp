@@ -1,11 +1,14 @@
 // Queue spec, sections 10 and 12, and the run half of DP-13.
 
+#include "ignis/engine/queues/clock_offset.h"
+
 #include "tests/queues/test_rig.h"
 #include "tests/support/count_allocations.h"
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 namespace ignis::testing {
@@ -393,6 +396,33 @@ TEST(Profile, PR4_EveryRunHasItsRecords) {
     }
   }
   EXPECT_EQ(exec::take_times(*linked).size(), 3u);
+}
+
+TEST(Profile, ADevicesClockIsHeldAgainstTheHosts) {
+  RunRig rig;
+  rig.start();
+  const Result<engine::ClockOffset> offset = engine::measure_clock_offset(rig.machine, rig.device);
+  ASSERT_TRUE(offset) << offset.error().to_string();
+  // The simulated device stamps the world's own time.
+  EXPECT_LE(std::abs(offset->offset_ns), offset->uncertainty_ns);
+  EXPECT_LT(offset->uncertainty_ns, 1'000'000);
+  EXPECT_EQ(offset->to_host_ns(5'000'000, 1000), 5'000'000 + offset->offset_ns);
+  EXPECT_EQ(offset->to_host_ns(100, 25), 4'000 + offset->offset_ns);
+}
+
+TEST(Profile, LinkingIsMeasuredApart) {
+  RunRig rig;
+  const exec::BufferView a = rig.known("a", "G"), b = rig.known("b", "G");
+  rig.call(rig.add_one, b, a);
+  rig.options.is_profiled = true;
+  const auto linked = rig.linked();
+  EXPECT_GE(linked->link_ns(), 0);
+  expect_ok(exec::run(*linked));
+  const std::vector<exec::RunTimes> times = exec::take_times(*linked);
+  ASSERT_EQ(times.size(), 1u);
+  EXPECT_EQ(times[0].run, 1u);
+  EXPECT_GE(times[0].completion_ns, 1000) << "The kernel takes a microsecond.";
+  EXPECT_EQ(times[0].host_ns, 0);
 }
 
 }  // namespace

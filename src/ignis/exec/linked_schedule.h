@@ -93,6 +93,8 @@ class LinkedSchedule {
   Machine& machine() const { return *machine_; }
   const QueueTemplate& queues() const { return *queues_; }
   LinkMode mode() const { return mode_; }
+  /// What linking took, on the machine's clock.
+  int64_t link_ns() const { return link_ns_; }
   /// The memory of a buffer's lane, as linked; without memory for an input that each run binds, and for an unused lane.
   const Placement& placement(int buffer, int lane = 0) const {
     return buffers_[static_cast<size_t>(buffer)][static_cast<size_t>(lane)];
@@ -118,6 +120,7 @@ class LinkedSchedule {
   TemplateRef keeps_;  ///< null when the template keeps the link
   const QueueTemplate* queues_ = nullptr;
   LinkMode mode_ = LinkMode::Jit;
+  int64_t link_ns_ = 0;
   std::vector<UsedDevice> devices_;
   std::vector<std::vector<Placement>> buffers_;  ///< by buffer, by lane
   std::vector<runtime::MemoryRef> kept_;         ///< images and blocks

@@ -37,6 +37,7 @@ Linker::Linker(std::shared_ptr<Machine> machine, const QueueTemplate& queues,
     : machine_(std::move(machine)), queues_(queues), inputs_(inputs), mode_(mode) {}
 
 Result<std::unique_ptr<LinkedSchedule>> Linker::link() {
+  const int64_t begin_ns = machine_->clock().now_ns();
   made_ = std::make_unique<LinkedSchedule>();
   made_->machine_ = machine_;
   made_->queues_ = &queues_;
@@ -53,6 +54,7 @@ Result<std::unique_ptr<LinkedSchedule>> Linker::link() {
     if (step.host != nullptr) IGNIS_TRY(link_host_run(*step.host));
   }
   collect_owners();
+  made_->link_ns_ = machine_->clock().now_ns() - begin_ns;
   return std::move(made_);
 }
 

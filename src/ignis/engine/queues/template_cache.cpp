@@ -2,6 +2,7 @@
 
 #include "ignis/base/byte_io.h"
 #include "ignis/exec/content_hash.h"
+#include "ignis/runtime/clock.h"
 
 #include <algorithm>
 #include <map>
@@ -186,10 +187,12 @@ Result<exec::TemplateRef> TemplateCache::compile(const Schedule& schedule,
     key = writer.take();
     if (exec::TemplateRef found = find(key)) return found;
   }
+  const int64_t begin_ns = runtime::Clock::real().now_ns();
   IGNIS_TRY_ASSIGN(exec::QueueTemplate made, make_template(prepared, schedule.calls.size(),
                                                            environment.table, environment.options));
   IGNIS_TRY(encode_template(made, environment.find_device));
   exec::TemplateRef shared = std::make_shared<const exec::SharedTemplate>(std::move(made));
+  count_compile(begin_ns);
   if (is_cached) shared = keep(std::move(key), std::move(shared));
   return shared;
 }
@@ -224,6 +227,12 @@ exec::TemplateRef TemplateCache::keep(std::string key, exec::TemplateRef made) {
     entries_.pop_back();
   }
   return made;
+}
+
+void TemplateCache::count_compile(int64_t begin_ns) {
+  const int64_t end_ns = runtime::Clock::real().now_ns();
+  const std::lock_guard lock(mutex_);
+  counts_.compile_ns += end_ns - begin_ns;
 }
 
 TemplateCacheCounts TemplateCache::counts() const {

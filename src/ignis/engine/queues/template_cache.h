@@ -26,6 +26,7 @@ struct TemplateCacheCounts {
   uint64_t hits = 0, misses = 0, evictions = 0;
   size_t templates = 0;
   uint64_t size_bytes = 0;
+  int64_t compile_ns = 0;  ///< that misses, and compiles that are not kept, took together
 };
 
 /// Templates of schedules, by everything that changes them (queue spec 8): the prepared schedule with its inputs numbered,
@@ -33,6 +34,7 @@ struct TemplateCacheCounts {
 /// generations and encoders, which kinds are switched off. Holds no buffer of a caller. Least recently used templates go when
 /// the size bound is passed. This is not the cache of compiled programs; a hit here says nothing of that one.
 ///
+/// Links that are kept with a template hold their machine: clear() before the devices close.
 /// All functions may be called from any thread.
 class TemplateCache {
  public:
@@ -69,6 +71,7 @@ class TemplateCache {
     uint64_t size_bytes = 0;
   };
   exec::TemplateRef find(const std::string& key);
+  void count_compile(int64_t begin_ns);
   exec::TemplateRef keep(std::string key, exec::TemplateRef made);
 
   uint64_t max_bytes_;
