@@ -3,6 +3,7 @@
 #include "ignis/exec/synchronize.h"
 #include "ignis/vdev/queue/test_batch.h"
 
+#include "tests/support/count_allocations.h"
 #include <gtest/gtest.h>
 
 #include <array>
@@ -38,7 +39,7 @@ WorldOptions in_real_time() {
   return options;
 }
 
-class Fence : public testing::Test {
+class Fence : public ::testing::Test {
  protected:
   Fence() : device(world.add(gpu("CUDA"))), peer(world.add(gpu("CUDA:1"))) {
     data = device.allocate(4, Purpose::Data).value();
@@ -279,6 +280,30 @@ TEST(FenceNarrow, ADeviceThatDoesNotDrainIsATimeout) {
   EXPECT_EQ(device.timeline().restarts, 0u);
   EXPECT_TRUE(device.try_lock_submission(world.clock().now_ns())) << "no lock stays behind";
   device.unlock_submission();
+}
+
+TEST(FenceInRealTime, RunsAndWaitsAllocateNothing) {
+  World world(in_real_time());
+  QueuedDevice& first = world.add(gpu("CUDA"));
+  QueuedDevice& second = world.add(gpu("CUDA:1"));
+  PairBatch batch(world, first, second, first.allocate(4, Purpose::Data).value(),
+                  second.allocate(4, Purpose::Data).value(), 1);
+  ASSERT_TRUE(batch.link());
+  PendingOwners pending;
+  const auto run_twice = [&] {
+    ASSERT_TRUE(batch.run());
+    ASSERT_TRUE(batch.run());  // waits for the first
+    for (const runtime::Submitted& token : batch.fence->submitted()) pending.note("CPU", token);
+    pending.note_batch(batch.fence->submitted());
+    ASSERT_TRUE(synchronize(first, pending, kPatient));
+    ASSERT_TRUE(synchronize_owner("CPU", pending, kPatient));
+    ASSERT_TRUE(wait_for(batch.fence->submitted(), kPatient));
+  };
+  world.start_worker();
+  run_twice();
+  const int64_t before = testing::thread_allocation_count();
+  for (int i = 0; i < 50; ++i) run_twice();
+  EXPECT_EQ(testing::thread_allocation_count() - before, 0);
 }
 
 TEST_F(Fence, AFirstSubmitThatFailsIsTakenBack) {
