@@ -68,7 +68,7 @@ SimulatedDevice::SimulatedDevice(World& world, DeviceSpec spec, uint64_t first_a
   for (int i = 0; i < spec_.capabilities.copy_queues; ++i) add_queue({QueueId::Kind::Copy, i});
 
   // Its own count: a device that holds nothing has nothing in use.
-  auto memory = SimulatedMemory::create(spec_.name, sizeof(uint64_t), true,
+  auto memory = SimulatedMemory::create(spec_.name, sizeof(uint64_t), HostView::Coherent,
                                         std::make_shared<std::atomic<uint64_t>>(0));
   timeline_memory_ = std::move(memory).value();
   timeline_.memory = timeline_memory_;
@@ -106,9 +106,15 @@ Result<MemoryRef> SimulatedDevice::allocate(uint64_t size_bytes, runtime::Purpos
                      " bytes, of which " + std::to_string(in_use_bytes) + " are in use; " +
                      std::to_string(size_bytes) + " are asked for.");
   }
-  const bool is_visible = !spec_.hides_memory || purpose != runtime::Purpose::Data;
+  // Words that the host polls are always coherent, and so is what only the device reads.
+  HostView view = HostView::Coherent;
+  if (purpose == runtime::Purpose::Data && spec_.hides_memory) view = HostView::None;
+  if (purpose == runtime::Purpose::Data && view != HostView::None &&
+      !capabilities().is_host_coherent) {
+    view = HostView::Cached;
+  }
   IGNIS_TRY_ASSIGN(std::shared_ptr<SimulatedMemory> memory,
-                   SimulatedMemory::create(name(), size_bytes, is_visible, in_use_bytes_));
+                   SimulatedMemory::create(name(), size_bytes, view, in_use_bytes_));
   const std::lock_guard lock(world_.mutex_);
   addresses_.map(memory);
   std::erase_if(owned_, [](const auto& old) { return old.expired(); });
@@ -183,6 +189,7 @@ Status SimulatedDevice::upload(const MemoryRef& to, uint64_t offset_bytes,
     size_bytes /= 2;
   }
   if (size_bytes > 0) std::memcpy(own->bytes() + offset_bytes, bytes.data(), size_bytes);
+  own->make_visible(offset_bytes, offset_bytes + size_bytes);
   if (!fails) return {};
   return Error(ErrorCode::DeviceLost,
                "An upload to device '" + name() + "' ended after " + std::to_string(size_bytes) +
@@ -192,7 +199,12 @@ Status SimulatedDevice::upload(const MemoryRef& to, uint64_t offset_bytes,
 
 Status SimulatedDevice::make_visible(const MemoryRef& memory, uint64_t begin_bytes,
                                      uint64_t end_bytes) {
-  return check_own_bytes(memory, begin_bytes, end_bytes);
+  const std::lock_guard lock(world_.mutex_);
+  IGNIS_TRY(check_own_bytes(memory, begin_bytes, end_bytes));
+  if (auto* own = dynamic_cast<SimulatedMemory*>(memory.get()); own != nullptr) {
+    own->make_visible(begin_bytes, end_bytes);
+  }
+  return {};
 }
 
 Result<MemoryRef> SimulatedDevice::open_wire(uint64_t size_bytes, const MemoryRef& other_end) {
@@ -251,8 +263,9 @@ uint64_t SimulatedDevice::ring_bytes(QueueId id) const {
 
 Status SimulatedDevice::submit(QueueId id, std::span<const std::byte> commands) {
   const std::lock_guard lock(world_.mutex_);
-  if (faults_.remove_at_submit > 0 && --faults_.remove_at_submit == 0) {
-    remove("it was removed before a submit");
+  if (faults_.remove_at_submit > 0) {
+    --faults_.remove_at_submit;
+    if (faults_.remove_at_submit == 0) remove("it was removed before a submit");
   }
   if (!is_online()) return device_unavailable(name(), state());
   Queue* queue = find(id);
@@ -271,6 +284,7 @@ Status SimulatedDevice::submit(QueueId id, std::span<const std::byte> commands) 
             std::to_string(commands.size()) + ".",
         std::string(never ? runtime::reason::kSubmitTooLarge : runtime::reason::kQueueFull));
   }
+  world_.flush_host_writes();
   if (queue->read == queue->doorbell && queue->flights.empty()) {
     queue->local_ns = std::max(queue->local_ns, world_.clock_->now_ns());
   }

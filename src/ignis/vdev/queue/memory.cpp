@@ -25,7 +25,7 @@ std::string hex(uint64_t value) {
 }  // namespace
 
 Result<std::shared_ptr<SimulatedMemory>> SimulatedMemory::create(
-    std::string owner, uint64_t size_bytes, bool is_host_visible,
+    std::string owner, uint64_t size_bytes, HostView view,
     std::shared_ptr<std::atomic<uint64_t>> in_use_bytes) {
   const uint64_t rounded = round_up(size_bytes > 0 ? size_bytes : 1);
   auto* bytes = static_cast<std::byte*>(std::aligned_alloc(kPageBytes, rounded));
@@ -34,18 +34,21 @@ Result<std::shared_ptr<SimulatedMemory>> SimulatedMemory::create(
                                              " bytes for memory of device '" + owner + "'.");
   }
   std::memset(bytes, 0, rounded);
-  return std::shared_ptr<SimulatedMemory>(new SimulatedMemory(
-      std::move(owner), bytes, size_bytes, is_host_visible, std::move(in_use_bytes)));
+  return std::shared_ptr<SimulatedMemory>(
+      new SimulatedMemory(std::move(owner), bytes, size_bytes, view, std::move(in_use_bytes)));
 }
 
 SimulatedMemory::SimulatedMemory(std::string owner, std::byte* bytes, uint64_t size_bytes,
-                                 bool is_host_visible,
-                                 std::shared_ptr<std::atomic<uint64_t>> in_use_bytes)
+                                 HostView view, std::shared_ptr<std::atomic<uint64_t>> in_use_bytes)
     : owner_(std::move(owner)),
       bytes_(bytes),
       size_bytes_(size_bytes),
-      is_host_visible_(is_host_visible),
+      view_(view),
       in_use_bytes_(std::move(in_use_bytes)) {
+  if (view_ == HostView::Cached) {
+    cached_ = std::make_unique<std::byte[]>(size_bytes_);
+    synced_ = std::make_unique<std::byte[]>(size_bytes_);
+  }
   *in_use_bytes_ += size_bytes_;
 }
 
@@ -54,8 +57,26 @@ SimulatedMemory::~SimulatedMemory() {
   std::free(bytes_);
 }
 
+void SimulatedMemory::flush() {
+  if (view_ != HostView::Cached) return;
+  for (uint64_t i = 0; i < size_bytes_; ++i) {
+    if (cached_[i] != synced_[i]) bytes_[i] = synced_[i] = cached_[i];
+  }
+}
+
+void SimulatedMemory::make_visible(uint64_t begin_bytes, uint64_t end_bytes) {
+  if (view_ != HostView::Cached) return;
+  for (uint64_t i = begin_bytes; i < end_bytes; ++i) {
+    if (cached_[i] == synced_[i]) cached_[i] = synced_[i] = bytes_[i];
+  }
+}
+
 void SimulatedMemory::lose() {
   is_lost_ = true;
+  if (view_ == HostView::Cached) {
+    std::memset(cached_.get(), kLostByte, size_bytes_);
+    std::memset(synced_.get(), kLostByte, size_bytes_);
+  }
   std::memset(bytes_, kLostByte, size_bytes_);
 }
 

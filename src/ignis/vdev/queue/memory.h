@@ -12,12 +12,19 @@
 
 namespace ignis::vdev {
 
+/// What the host has of a device's memory.
+enum class HostView : uint8_t {
+  None,      ///< nothing
+  Coherent,  ///< the same bytes
+  Cached,    ///< bytes of its own: see SimulatedMemory::flush() and make_visible()
+};
+
 /// Host memory that stands for a device's, zeroed and aligned to 4096 bytes.
 class SimulatedMemory final : public runtime::Memory {
  public:
   /// `in_use_bytes` counts what its owner gave out. Errors: OutOfMemory.
   static Result<std::shared_ptr<SimulatedMemory>> create(
-      std::string owner, uint64_t size_bytes, bool is_host_visible,
+      std::string owner, uint64_t size_bytes, HostView view,
       std::shared_ptr<std::atomic<uint64_t>> in_use_bytes);
   SimulatedMemory(const SimulatedMemory&) = delete;
   SimulatedMemory& operator=(const SimulatedMemory&) = delete;
@@ -25,21 +32,28 @@ class SimulatedMemory final : public runtime::Memory {
 
   const std::string& owner() const override { return owner_; }
   uint64_t size_bytes() const override { return size_bytes_; }
-  std::byte* host() const override { return is_host_visible_ ? bytes_ : nullptr; }
+  std::byte* host() const override {
+    return view_ == HostView::None ? nullptr : view_ == HostView::Coherent ? bytes_ : cached_.get();
+  }
 
   /// What the device reaches, visible to the host or not.
   std::byte* bytes() const { return bytes_; }
+  /// Cached only: what the host wrote reaches the device. Bytes that it did not write stay as the device has them.
+  void flush();
+  /// Cached only: what the device wrote in [begin, end) reaches the host.
+  void make_visible(uint64_t begin_bytes, uint64_t end_bytes);
   /// Its device lost what was in it.
   void lose();
   bool is_lost() const { return is_lost_.load(); }
 
  private:
-  SimulatedMemory(std::string owner, std::byte* bytes, uint64_t size_bytes, bool is_host_visible,
+  SimulatedMemory(std::string owner, std::byte* bytes, uint64_t size_bytes, HostView view,
                   std::shared_ptr<std::atomic<uint64_t>> in_use_bytes);
   std::string owner_;
   std::byte* bytes_;
   uint64_t size_bytes_;
-  bool is_host_visible_;
+  HostView view_;
+  std::unique_ptr<std::byte[]> cached_, synced_;  ///< the host's bytes; what they were last time
   std::atomic<bool> is_lost_{false};
   std::shared_ptr<std::atomic<uint64_t>> in_use_bytes_;
 };

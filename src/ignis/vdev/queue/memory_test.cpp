@@ -8,7 +8,7 @@ namespace {
 std::shared_ptr<SimulatedMemory> make(uint64_t size_bytes,
                                       std::shared_ptr<std::atomic<uint64_t>> count = nullptr) {
   if (count == nullptr) count = std::make_shared<std::atomic<uint64_t>>(0);
-  return SimulatedMemory::create("CUDA", size_bytes, true, count).value();
+  return SimulatedMemory::create("CUDA", size_bytes, HostView::Coherent, count).value();
 }
 
 TEST(AddressMap, LeadsToBytesAndNowhereElse) {

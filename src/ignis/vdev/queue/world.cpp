@@ -62,13 +62,15 @@ runtime::QueuedDevice* World::find(std::string_view name) const {
 std::vector<runtime::QueuedDevice*> World::devices() const {
   const std::lock_guard lock(mutex_);
   std::vector<runtime::QueuedDevice*> result;
+  result.reserve(devices_.size());
   for (const auto& [name, device] : devices_) result.push_back(device.get());
   return result;
 }
 
 Result<runtime::MemoryRef> World::host_memory(uint64_t size_bytes) {
-  IGNIS_TRY_ASSIGN(std::shared_ptr<SimulatedMemory> memory,
-                   SimulatedMemory::create(kHost, size_bytes, true, host_in_use_bytes_));
+  IGNIS_TRY_ASSIGN(
+      std::shared_ptr<SimulatedMemory> memory,
+      SimulatedMemory::create(kHost, size_bytes, HostView::Coherent, host_in_use_bytes_));
   return runtime::MemoryRef(std::move(memory));
 }
 
@@ -88,6 +90,7 @@ uint64_t World::memory_in_use_bytes(std::string_view device) const {
 std::vector<QueueRef> World::queues() const {
   const std::lock_guard lock(mutex_);
   std::vector<QueueRef> result;
+  result.reserve(queues_.size());
   for (const auto& [device, index] : queues_) {
     result.push_back({device->name(), device->queues_[index].id});
   }
@@ -173,6 +176,15 @@ void World::serve_until(int64_t until_ns) {
   // Under the lock, so that nobody sees the time of the sleep's end with the work of its beginning.
   virtual_clock_.move_to(until_ns);
   apply_timed_faults();
+}
+
+void World::flush_host_writes() {
+  for (const auto& [name, device] : devices_) {
+    if (device->capabilities().is_host_coherent) continue;
+    for (const std::weak_ptr<SimulatedMemory>& weak : device->owned_) {
+      if (const std::shared_ptr<SimulatedMemory> memory = weak.lock()) memory->flush();
+    }
+  }
 }
 
 void World::set_rotation(size_t first) {

@@ -101,6 +101,8 @@ class World {
   friend class SimulatedDevice;
   SimulatedDevice* find_simulated(std::string_view name) const;
   void serve_until(int64_t until_ns);
+  /// What the host wrote to memory that it caches reaches the devices.
+  void flush_host_writes();
   bool serve_round(int64_t now_ns);
   int64_t next_event_ns() const;
   void apply_timed_faults();

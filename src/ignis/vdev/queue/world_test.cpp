@@ -306,6 +306,32 @@ TEST(World, WhoMapsWhat) {
   EXPECT_TRUE(b.map(later));
 }
 
+TEST(World, ADeviceThatIsNotCoherentShowsItsWorkWhenAsked) {
+  World world;
+  DeviceSpec spec = gpu("CUDA");
+  spec.capabilities.is_host_coherent = false;
+  QueuedDevice& device = world.add(spec);
+  const auto data = device.allocate(8, Purpose::Data).value();
+  KernelBatch batch(world, device, data, 2);
+  ASSERT_TRUE(batch.link());
+  numbers_of(data)[0] = 10;  // reaches the device with the submit
+  ASSERT_TRUE(batch.run());
+  EXPECT_TRUE(world.run_until_idle());
+  EXPECT_EQ(*device.timeline().reached, 1u) << "the words that the host polls are coherent";
+  EXPECT_EQ(numbers_of(data)[0], 10);
+  EXPECT_EQ(numbers_of(data)[1], 0);
+  ASSERT_TRUE(device.make_visible(data, 0, 4));
+  EXPECT_EQ(numbers_of(data)[0], 11);
+  EXPECT_EQ(numbers_of(data)[1], 0);
+  ASSERT_TRUE(device.make_visible(data, 0, 8));
+  EXPECT_EQ(numbers_of(data)[1], 1);
+  EXPECT_FALSE(device.make_visible(data, 4, 9));
+  ASSERT_TRUE(batch.run());
+  EXPECT_TRUE(world.run_until_idle());
+  ASSERT_TRUE(device.make_visible(data, 0, 8));
+  EXPECT_EQ(numbers_of(data)[0], 12) << "what the host did not write stays the device's";
+}
+
 TEST(World, MemoryIsCountedAndLimited) {
   World world;
   DeviceSpec spec = gpu("CUDA");
