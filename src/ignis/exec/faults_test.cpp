@@ -8,11 +8,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -253,6 +256,78 @@ TEST_P(Faults, AreBoundedAndTypedAndPass) {
 
 INSTANTIATE_TEST_SUITE_P(Section13, Faults, testing::ValuesIn(kRows),
                          [](const auto& row) { return std::string(row.param.name); });
+
+// Two threads share two peers, a third breaks one and brings it back. Nobody waits beyond the limits, every error has a
+// reason, and in the end both threads have done all of their work.
+TEST(FaultsInRealTime, ThreadsGoOnWhenTheirDevicesComeBack) {
+  constexpr int kRuns = 2000;
+  constexpr runtime::WaitLimits kShort{.deadline_ns = 400 * kMs, .stall_ns = 50 * kMs};
+  vdev::WorldOptions options;
+  options.clock = &runtime::Clock::real();
+  World world(options);
+  std::vector<QueuedDevice*> devices;
+  for (const char* name : {"CUDA", "CUDA:1"}) {
+    DeviceSpec spec;
+    spec.name = name;
+    spec.kernel_ns = 0;
+    devices.push_back(&world.add(spec));
+  }
+  PendingOwners pending;
+  world.start_worker();
+  std::atomic<int> working{2};
+  std::atomic<int> errors{0};
+  const auto work = [&] {
+    std::vector<std::unique_ptr<PairBatch>> batches;
+    int done = 0;
+    while (done < kRuns) {
+      PairBatch* batch = batches.empty() ? nullptr : batches.back().get();
+      Status status;
+      if (batch == nullptr || !batch->fence->check()) {
+        const auto first = devices[0]->allocate(4, Purpose::Data);
+        const auto second = devices[1]->allocate(4, Purpose::Data);
+        if (!first || !second) {  // not back yet
+          std::this_thread::yield();
+          continue;
+        }
+        auto made =
+            std::make_unique<PairBatch>(world, *devices[0], *devices[1], *first, *second, 1);
+        if (made->upload_status && made->link()) batches.push_back(std::move(made));
+        continue;
+      }
+      status = batch->run(kShort);
+      if (status) {
+        pending.note_batch(batch->fence->submitted());
+        status = wait_for(batch->fence->submitted(), kShort);
+      }
+      if (status) {
+        ++done;
+        continue;
+      }
+      ++errors;
+      ASSERT_FALSE(status.error().reason().empty()) << status.error().to_string();
+    }
+    --working;
+  };
+  std::jthread first(work);
+  std::jthread second(work);
+  const FaultKind kinds[] = {FaultKind::StuckSignal, FaultKind::DoorbellLost,
+                             FaultKind::RemovedBeforeSubmit, FaultKind::RingFull,
+                             FaultKind::PeerLost};
+  for (size_t i = 0; working > 0; ++i) {
+    const std::string name = devices[i % 2]->name();
+    world.inject(name, {.kind = kinds[i % std::size(kinds)]});
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    world.heal(name);
+    for (QueuedDevice* device : devices) {
+      // What is full stands still without being lost; its words run once it is healed.
+      if (!device->is_online()) {
+        ASSERT_TRUE(device->reopen());
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_GT(errors, 0) << "No fault was met: the test says little.";
+}
 
 // Every item of the list has a row.
 TEST(FaultList, IsWhole) {

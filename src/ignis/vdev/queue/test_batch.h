@@ -58,13 +58,16 @@ class TestBatch {
     addresses_.push_back({std::move(memory), offset_bytes});
     return static_cast<int>(addresses_.size()) - 1;
   }
-  /// The address of a program on a device.
+  /// The address of a program on a device. What goes wrong is in upload_status.
   int add_program(runtime::QueuedDevice& device, const ProgramImage& image) {
     const std::vector<std::byte> bytes = device.make_image(image).value();
-    const runtime::MemoryRef memory =
-        device.allocate(bytes.size(), runtime::Purpose::Image).value();
-    upload_status = device.upload(memory, 0, bytes);
-    return add_address(memory);
+    auto memory = device.allocate(bytes.size(), runtime::Purpose::Image);
+    if (!memory) {
+      upload_status = memory.error();
+      return -1;
+    }
+    if (upload_status) upload_status = device.upload(*memory, 0, bytes);
+    return add_address(*memory);
   }
   int add_exec(int program, const std::vector<int>& arguments,
                std::vector<runtime::EncodedCall::Variable> variables = {}, int64_t parts = 1) {
