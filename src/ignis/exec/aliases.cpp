@@ -98,6 +98,7 @@ std::vector<std::vector<int>> find_aliased_inputs(const QueueTemplate& queues,
     if (check.set_of_[i] >= 0) sets[check.set_of_[i]].push_back(static_cast<int>(i));
   }
   std::vector<std::vector<int>> found;
+  found.reserve(sets.size());
   for (auto& [set, members] : sets) found.push_back(std::move(members));
   std::sort(found.begin(), found.end());
   return found;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ignis/exec/aliases.h"
+#include "ignis/exec/bounded_mutex.h"
 #include "ignis/exec/fence.h"
 #include "ignis/exec/link.h"
 #include "ignis/exec/patch.h"
@@ -128,7 +129,7 @@ class LinkedSchedule {
   std::vector<LinkedStep> steps_;
 
   // Of runs; guarded by running_.
-  std::timed_mutex running_;
+  BoundedMutex running_;
   std::optional<AliasCheck> aliases_;
   std::vector<std::string> owners_;  ///< whose memory it touches and that are in no batch with it
   std::vector<std::vector<runtime::Submitted>>

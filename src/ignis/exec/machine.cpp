@@ -77,7 +77,7 @@ Result<Placement> Machine::allocate(const std::string& owner, uint64_t size_byte
 }
 
 Result<Placement> Machine::reserve(const std::string& owner, uint64_t size_bytes, Purpose purpose,
-                                   std::shared_ptr<const CompletionToken> token) {
+                                   const std::shared_ptr<const CompletionToken>& token) {
   QueuedDevice* device = find(owner);
   if (device != nullptr) {
     Placement placed;
@@ -101,7 +101,7 @@ Result<Placement> Machine::reserve(const std::string& owner, uint64_t size_bytes
     }
     ring = held.ring;
   }
-  return ring->reserve(size_bytes, std::move(token), options_.limits);
+  return ring->reserve(size_bytes, token, options_.limits);
 }
 
 Result<MemoryRef> Machine::stage(const ScheduleBuffer& buffer) {
@@ -173,7 +173,7 @@ void Machine::collect() {
 Machine::StageLock::StageLock(Machine& machine, std::span<const std::string> names, int64_t end_ns)
     : machine_(machine), names_(names) {
   for (const std::string& name : names_) {
-    std::timed_mutex* mutex = nullptr;
+    BoundedMutex* mutex = nullptr;
     {
       const std::lock_guard lock(machine_.mutex_);
       mutex = &machine_.stage_locks_[name];

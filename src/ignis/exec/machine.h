@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ignis/base/result.h"
+#include "ignis/exec/bounded_mutex.h"
 #include "ignis/exec/content_hash.h"
 #include "ignis/exec/queue_template.h"
 #include "ignis/exec/run_time_ring.h"
@@ -71,7 +72,7 @@ class Machine {
                              runtime::Purpose purpose);
   /// A slot of the ring of `owner` for that purpose. Errors: as RunTimeRing::reserve.
   Result<Placement> reserve(const std::string& owner, uint64_t size_bytes, runtime::Purpose purpose,
-                            std::shared_ptr<const CompletionToken> token);
+                            const std::shared_ptr<const CompletionToken>& token);
   /// The stage of that name, the same for every template.
   Result<runtime::MemoryRef> stage(const ScheduleBuffer& buffer);
 
@@ -130,7 +131,7 @@ class Machine {
   };
   std::map<std::pair<std::string, bool>, HeldRing> rings_;
   std::map<std::pair<std::string, uint64_t>, runtime::MemoryRef> stages_;
-  std::map<std::string, std::timed_mutex, std::less<>> stage_locks_;
+  std::map<std::string, BoundedMutex, std::less<>> stage_locks_;
   std::map<ImageKey, runtime::MemoryRef> images_;
   std::map<ContentHash, std::shared_ptr<const runtime::Program>> host_programs_;
   std::vector<Retired> retired_;

@@ -444,7 +444,7 @@ class Run {
  public:
   /// One run at a time.
   static Status lock(LinkedSchedule& linked, const WaitLimits& limits,
-                     std::unique_lock<std::timed_mutex>& lock) {
+                     std::unique_lock<BoundedMutex>& lock) {
     lock = std::unique_lock(linked.running_, std::defer_lock);
     const bool is_mine = limits.deadline_ns <= 0
                              ? lock.try_lock()
@@ -460,13 +460,13 @@ class Run {
 };
 
 Status run(LinkedSchedule& linked, std::span<const BoundInput> inputs, const RunOptions& options) {
-  std::unique_lock<std::timed_mutex> lock;
+  std::unique_lock<BoundedMutex> lock;
   IGNIS_TRY(Run::lock(linked, options.limits, lock));
   return Run(linked, inputs, options.limits).start(options.waits);
 }
 
 Status wait(LinkedSchedule& linked, const WaitLimits& limits) {
-  std::unique_lock<std::timed_mutex> lock;
+  std::unique_lock<BoundedMutex> lock;
   IGNIS_TRY(Run::lock(linked, limits, lock));
   return Run(linked, {}, limits).finish();
 }
@@ -488,13 +488,13 @@ Status make_readable(Machine& machine, const Placement& placement, const WaitLim
 }
 
 std::vector<CallRecord> take_records(LinkedSchedule& linked) {
-  std::unique_lock<std::timed_mutex> lock;
+  std::unique_lock<BoundedMutex> lock;
   if (!Run::lock(linked, RunOptions().limits, lock)) return {};
   return std::exchange(Run::records(linked), {});
 }
 
 std::vector<RunTimes> take_times(LinkedSchedule& linked) {
-  std::unique_lock<std::timed_mutex> lock;
+  std::unique_lock<BoundedMutex> lock;
   if (!Run::lock(linked, RunOptions().limits, lock)) return {};
   return std::exchange(Run::times(linked), {});
 }

@@ -13,7 +13,7 @@ constexpr int64_t kPollNs = 50'000;
 }  // namespace
 
 Result<Placement> RunTimeRing::reserve(uint64_t size_bytes,
-                                       std::shared_ptr<const CompletionToken> token,
+                                       const std::shared_ptr<const CompletionToken>& token,
                                        const runtime::WaitLimits& limits) {
   if (size_bytes > block_->size_bytes()) {
     return Error(ErrorCode::OutOfMemory,

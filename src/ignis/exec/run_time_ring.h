@@ -38,7 +38,8 @@ class RunTimeRing {
 
   /// `size_bytes` bytes, zeroed by nobody. Waits within `limits` for slots that are in use.
   /// Errors: OutOfMemory with the reason RingTooSmall (no wait helps) or RingExhausted (at the deadline).
-  Result<Placement> reserve(uint64_t size_bytes, std::shared_ptr<const CompletionToken> token,
+  Result<Placement> reserve(uint64_t size_bytes,
+                            const std::shared_ptr<const CompletionToken>& token,
                             const runtime::WaitLimits& limits);
 
   const runtime::MemoryRef& block() const { return block_; }

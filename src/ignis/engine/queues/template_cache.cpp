@@ -153,6 +153,7 @@ void number_inputs(Schedule& schedule, std::vector<exec::BoundInput>& inputs) {
       ScheduleBuffer& buffer = schedule.buffers[static_cast<size_t>(view.buffer)];
       if (buffer.input >= 0 || buffer.memory.empty()) continue;
       std::vector<const runtime::Memory*> identity;
+      identity.reserve(buffer.memory.size());
       for (const runtime::MemoryRef& memory : buffer.memory) identity.push_back(memory.get());
       const auto [found, is_new] =
           known.try_emplace(std::move(identity), static_cast<int>(inputs.size()));
