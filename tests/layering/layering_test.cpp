@@ -42,6 +42,7 @@ const std::vector<Layer>& layers() {
       {"drivers",  {"base", "runtime"}, {}},
       {"engine",   {"base", "ir", "tensor", "onnx", "schedule", "codegen", "interp", "runtime", "exec"}, {"xxhash.h", "sodium.h", "sqlite3.h"}},
       {"engine/queues", {"base", "runtime", "exec"}, {}},
+      {"engine/capture", {"base", "runtime", "exec", "engine/queues"}, {}},
       {"pipeline/frames",    {"base"}, {"nlohmann"}},
       {"pipeline/messages",  {"base"}, {"capnp", "kj", "event.capnp.h"}},
       {"pipeline/transport", {"base", "pipeline/messages"}, {"zmq.h"}},
