@@ -141,6 +141,7 @@ struct Case {
     for (const auto& buffer : engine::add_random_buffers(rig, rng)) views.push_back(buffer);
     engine::add_random_calls(rig, views, rng);
     add_programs(rig);
+    rig.machine_options.ring_bytes = 8192;
     rig.options.stage.size_bytes = 8;  // of 16-byte buffers: several chunks
     rig.options.is_profiled = rng() % 4 == 0;
     rig.options.queues.all_to_all = static_cast<int>(rng() % 2);
@@ -221,10 +222,20 @@ struct Case {
   std::vector<exec::BufferView> views;
 };
 
-Status run_case(Case& made, std::mt19937_64& rng, int runs,
+/// Links as a captured schedule is linked, or as an eager run through the template cache. A link that lives for one run
+/// makes `runs` 1.
+Status run_case(Case& made, std::mt19937_64& rng, int& runs,
                 const runtime::WaitLimits& limits = exec::RunOptions().limits) {
   made.rig.start();
-  IGNIS_TRY_ASSIGN(made.linked, made.rig.link(made.inputs));
+  std::vector<exec::BoundInput> inputs = made.inputs;
+  if (rng() % 2 == 0) {
+    IGNIS_TRY_ASSIGN(made.linked, made.rig.link(inputs));
+  } else {
+    IGNIS_TRY_ASSIGN(const exec::TemplateRef compiled, made.rig.compile_shared(true, &inputs));
+    IGNIS_TRY_ASSIGN(made.linked,
+                     exec::link(made.rig.machine, compiled, inputs, {.allow_cache = true}));
+  }
+  if (made.linked->mode() == exec::LinkMode::Ring) runs = 1;
   made.fill();
   for (int i = 0; i < runs; ++i) {
     if (rng() % 2 == 0) {
@@ -235,7 +246,7 @@ Status run_case(Case& made, std::mt19937_64& rng, int runs,
     exec::RunOptions options;
     options.waits = rng() % 2 == 0;
     options.limits = limits;
-    IGNIS_TRY(exec::run(*made.linked, made.inputs, options));
+    IGNIS_TRY(exec::run(*made.linked, inputs, options));
   }
   return exec::wait(*made.linked, limits);
 }
@@ -254,7 +265,7 @@ TEST(EndToEnd, RandomSchedulesComeToWhatTheyComeToInOrder) {
     std::mt19937_64 rng(seed + static_cast<uint64_t>(i));
     SCOPED_TRACE("IGNIS_TEST_SEED=" + std::to_string(seed + static_cast<uint64_t>(i)));
     Case made(rng);
-    const int runs = 1 + static_cast<int>(rng() % 3);
+    int runs = 1 + static_cast<int>(rng() % 3);
     const Status status = run_case(made, rng, runs);
     ASSERT_TRUE(status) << status.error().to_string();
     ASSERT_TRUE(holds_after(made, runs)) << engine::steps_text(made.linked->queues());
@@ -311,7 +322,7 @@ TEST(EndToEnd, FaultsEndInBoundsAndAfterwardsAnswersAreTheSame) {
     const vdev::Fault fault = random_fault(rng);
     SCOPED_TRACE(to_string(fault.kind));
     made.rig.world.inject(devices[rng() % devices.size()]->name(), fault);
-    const int runs = 1 + static_cast<int>(rng() % 3);
+    int runs = 1 + static_cast<int>(rng() % 3);
     const int64_t begin_ns = made.rig.world.clock().now_ns();
     const Status status = run_case(made, rng, runs, limits);
     // Each run and the wait have their deadline.
@@ -326,9 +337,10 @@ TEST(EndToEnd, FaultsEndInBoundsAndAfterwardsAnswersAreTheSame) {
     ASSERT_NO_FATAL_FAILURE(recover(made));
     made.linked.reset();
     made.replace_memory();
-    const Status again = run_case(made, rng, 1);
+    runs = 1;
+    const Status again = run_case(made, rng, runs);
     ASSERT_TRUE(again) << again.error().to_string();
-    ASSERT_TRUE(holds_after(made, 1)) << "after recovery";
+    ASSERT_TRUE(holds_after(made, runs)) << "after recovery";
   }
   EXPECT_GE(ends.size(), 4u) << "The faults all end alike.";
   EXPECT_GT(ends["ok"], 0);
