@@ -189,6 +189,30 @@ TEST(Link, LK5_AnImageCountsAsUploadedAfterSuccessOnly) {
   ASSERT_TRUE(exec::run(**linked));
 }
 
+TEST(Link, ImagesThatNoLinkUsesGoWhenThereAreTooMany) {
+  LinkRig rig;
+  rig.machine_options.image_bytes = 1;
+  const int other = rig.add_program("other", 2, float_map(4, [](float x) { return x; }));
+  rig.chain(1);
+  const exec::TemplateRef first = rig.compiled(false);
+  rig.schedule.calls[0].program = other;
+  const exec::TemplateRef second = rig.compiled(false);
+  auto held = rig.linked(first, false);
+  rig.linked(second, false);
+  EXPECT_EQ(rig.machine->counts().uploads, 2u);
+  rig.linked(first, false);
+  EXPECT_EQ(rig.machine->counts().uploads, 2u) << "A link holds it.";
+  held.reset();
+  rig.linked(second, false);  // evicts nothing: it is there itself
+  EXPECT_EQ(rig.machine->counts().uploads, 2u);
+  rig.schedule.calls[0].program = rig.add_program("third", 2, [](std::span<std::byte* const>) {});
+  rig.linked(rig.compiled(false), false);
+  EXPECT_EQ(rig.machine->counts().uploads, 3u);
+  held = rig.linked(first, false);
+  EXPECT_EQ(rig.machine->counts().uploads, 4u);
+  EXPECT_TRUE(exec::run(*held));
+}
+
 TEST(Link, LK6_PlaceholdersOfOneClassSharePartsOfABlock) {
   LinkRig rig;
   const exec::BufferView in = rig.buffer("in", {"G"});

@@ -126,13 +126,25 @@ Result<MemoryRef> Machine::image(QueuedDevice& device, const ProgramImage& image
   Status uploaded = device.upload(placed.memory, 0, bytes);
   if (!uploaded) return std::move(uploaded).error().with_context("program '" + image.name + "'");
   uploads_.fetch_add(1, std::memory_order_relaxed);
-  // Images of an earlier generation serve nobody.
-  std::erase_if(images_, [&](const auto& entry) {
-    return std::get<0>(entry.first) == std::get<0>(key) &&
-           std::get<1>(entry.first) != std::get<1>(key);
-  });
   images_.emplace(key, placed.memory);
+  image_bytes_ += placed.memory->size_bytes();
+  forget_images(key);
   return placed.memory;
+}
+
+void Machine::forget_images(const ImageKey& newest) {
+  for (auto image = images_.begin(); image != images_.end();) {
+    const auto& [device, generation, hash] = image->first;
+    const bool is_old = device == std::get<0>(newest) && generation != std::get<1>(newest);
+    const bool is_too_much = image_bytes_ > options_.image_bytes && image->first != newest &&
+                             image->second.use_count() == 1;  // no link uses it
+    if (is_old || is_too_much) {
+      image_bytes_ -= image->second->size_bytes();
+      image = images_.erase(image);
+    } else {
+      ++image;
+    }
+  }
 }
 
 Result<std::shared_ptr<const runtime::Program>> Machine::host_program(const ProgramImage& image) {
@@ -146,6 +158,11 @@ Result<std::shared_ptr<const runtime::Program>> Machine::host_program(const Prog
   const auto found = host_programs_.find(key);
   if (found != host_programs_.end()) return found->second;
   IGNIS_TRY_ASSIGN(std::shared_ptr<const runtime::Program> program, options_.host->load(image));
+  // Links hold theirs.
+  constexpr size_t kMostPrograms = 4096;
+  if (host_programs_.size() >= kMostPrograms) {
+    std::erase_if(host_programs_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  }
   host_programs_.emplace(key, program);
   return program;
 }

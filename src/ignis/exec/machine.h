@@ -37,6 +37,8 @@ struct MachineOptions {
   uint64_t ring_bytes = uint64_t{64} << 20;
   /// Of a ring on a device that reaches memory through a window of the host's.
   uint64_t small_ring_bytes = uint64_t{4} << 20;
+  /// Of program images; beyond it those go that no link uses.
+  uint64_t image_bytes = uint64_t{256} << 20;
   runtime::Clock* clock = nullptr;  ///< of waits that belong to no device; null: the machine's
   /// Of waits for which a caller gives none.
   runtime::WaitLimits limits{30'000'000'000, 30'000'000'000};
@@ -123,6 +125,8 @@ class Machine {
     std::shared_ptr<const void> what;
   };
 
+  void forget_images(const ImageKey& newest);
+
   MachineOptions options_;
   mutable std::mutex mutex_;
   struct HeldRing {
@@ -133,6 +137,7 @@ class Machine {
   std::map<std::pair<std::string, uint64_t>, runtime::MemoryRef> stages_;
   std::map<std::string, BoundedMutex, std::less<>> stage_locks_;
   std::map<ImageKey, runtime::MemoryRef> images_;
+  uint64_t image_bytes_ = 0;
   std::map<ContentHash, std::shared_ptr<const runtime::Program>> host_programs_;
   std::vector<Retired> retired_;
   PendingOwners pending_;
