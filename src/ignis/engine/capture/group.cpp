@@ -180,6 +180,7 @@ Result<GroupReport> group_calls(const exec::Schedule& schedule, const GraphDevic
                                 const GroupOptions& options) {
   if (!options.makes_graphs) {
     GroupReport report;
+    report.groups.reserve(schedule.calls.size());
     for (int i = 0; i < static_cast<int>(schedule.calls.size()); ++i) {
       report.groups.push_back({i, 1, false, CutReason::GraphsOff});
     }
