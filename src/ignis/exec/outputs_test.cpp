@@ -113,6 +113,22 @@ TEST(CaptureOutputs, OU6_BorrowedResultsHaveOneStorageAndRisingSequence) {
   EXPECT_EQ(outputs.next_sequence(), 3U);
 }
 
+TEST(CaptureOutputs, OU8_ACaptureMayReturnNothing) {
+  for (const OutputMode mode :
+       {OutputMode::Borrow, OutputMode::Copy, OutputMode::Ring, OutputMode::Caller}) {
+    OutputOptions options;
+    options.mode = mode;
+    Outputs outputs = Outputs::create({}, options).value();
+    for (uint64_t k = 1; k <= 5; ++k) {
+      OutputTurn turn = outputs.begin(kNoWait).value();
+      EXPECT_TRUE(turn.places().empty());
+      const OutputHandle nothing = std::move(turn).finish();
+      EXPECT_EQ(nothing.sequence(), k);
+      EXPECT_FALSE(nothing.place(0));
+    }
+  }
+}
+
 TEST(CaptureOutputs, TheSequenceGoesOnAfterARebind) {
   OutputOptions options;
   options.first_sequence = 7;
