@@ -6,7 +6,11 @@
 #include "ignis/pipeline/driver_monitoring/build/test_synthetic_model.h"
 
 #include "tests/support/count_allocations.h"
+#include "tests/support/onnx_builder.h"
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace ignis::pipeline {
 namespace {
@@ -43,7 +47,28 @@ TEST(Allocations, TheCounterCounts) {
   EXPECT_EQ(something->size(), 100u);
 }
 
+// A network with the 38 outputs of the one-sided contract, all between 0 and 1: the planes' means through one layer.
+std::string write_one_sided(const std::string& name) {
+  using namespace ignis::testing;  // NOLINT: the builder
+  std::vector<float> weights, bias;
+  for (int i = 0; i < 6 * 38; ++i) weights.push_back(static_cast<float>(i % 11 - 5) / 8);
+  for (int i = 0; i < 38; ++i) bias.push_back(static_cast<float>(i % 7 - 3) / 4);
+  OnnxModel model(13);
+  model.graph.input("input_img", OnnxType::Float, {1, 6, 320, 160})
+      .output("outputs", OnnxType::Float, {1, 38})
+      .initializer(onnx_floats("w", {6, 38}, weights))
+      .initializer(onnx_floats("b", {38}, bias))
+      .node(OnnxNode("GlobalAveragePool", {"input_img"}, {"mean"}))
+      .node(OnnxNode("Flatten", {"mean"}, {"flat"}))
+      .node(OnnxNode("Gemm", {"flat", "w", "b"}, {"logits"}))
+      .node(OnnxNode("Sigmoid", {"logits"}, {"outputs"}));
+  const std::string path = (std::filesystem::temp_directory_path() / name).string();
+  std::ofstream(path, std::ios::binary) << model.bytes();
+  return path;
+}
+
 TEST(Allocations, ABoundModelMakesNone) {
+  expect_no_allocations(write_one_sided("ignis_alloc_38.onnx"));
   expect_no_allocations(testing::SyntheticModel().write("ignis_alloc_553.onnx"));
   expect_no_allocations(testing::SyntheticDetector().write("ignis_alloc_face.onnx"));
 }
