@@ -113,6 +113,7 @@ Status Session::State::open() {
   runtime::DeviceOptions device_options;
   device_options.threads = options.threads;
   device_options.spin = options.spin;
+  device_options.shares_threads = options.shares_threads;
   IGNIS_TRY_ASSIGN(device, runtime::open_device(options.device, device_options));
   return {};
 }
@@ -475,6 +476,8 @@ const StageTimes& Session::times() const { return state_->times; }
 const std::vector<PassTime>& Session::pass_times() const { return state_->passes; }
 const std::vector<ProgramLookup>& Session::program_lookups() const { return state_->lookups; }
 const Target& Session::target() const { return state_->device->target(); }
+
+bool Session::is_lost() const { return !state_->device->state(); }
 
 const exec::Plan* Session::plan() const {
   return state_->program ? &state_->program->plan() : nullptr;

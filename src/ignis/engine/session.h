@@ -38,6 +38,8 @@ struct SessionOptions {
   int threads = 0;             ///< 0: what the affinity mask and the cgroup quota allow
   std::chrono::nanoseconds spin =
       std::chrono::microseconds(50);  ///< before a waiting thread sleeps; 0: at once
+  bool shares_threads =
+      true;  ///< off: another session's run that hangs cannot take this one's threads along
   std::map<std::string, int64_t> dims;
   std::map<std::string, Shape> shapes;
   std::map<std::string, HostTensor> constants;  ///< inputs fixed at load (shape-carrying inputs)
@@ -129,6 +131,9 @@ class Session {
   int kernel_count() const;
   int program_count() const;
   const Target& target() const;
+  /// Whether the device is lost: by a run of this session that did not come back, or of another one on the same threads.
+  /// Every later run gives DeviceLost; load the model again.
+  bool is_lost() const;
   /// What runs; null on the reference device. Lives as long as the session.
   const exec::Plan* plan() const;
 

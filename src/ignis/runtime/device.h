@@ -134,6 +134,9 @@ struct DeviceOptions {
   int threads = 0;  ///< 0: what the affinity mask and the cgroup quota allow
   std::chrono::nanoseconds spin =
       std::chrono::microseconds(50);  ///< before a waiting thread sleeps
+  /// On: devices of one kind use the same threads, so that two do not start twice as many; a run that hangs on one loses
+  /// them for all. Off: the device has its own, and nobody else's hang reaches it.
+  bool shares_threads = true;
 };
 
 /// Opens the device `spec` names; a comma list is tried in order.

@@ -37,12 +37,13 @@ class CpuProgram final : public runtime::Program {
   Entry entry_;
 };
 
-// Pools are shared: two sessions do not start twice the threads. A lost pool is replaced, and so is one that a fork
-// left without threads.
-Result<std::shared_ptr<Pool>> shared_pool(const runtime::DeviceOptions& options) {
+// Pools are shared unless it is asked otherwise: two sessions do not start twice the threads. A lost pool is replaced, and
+// so is one that a fork left without threads.
+Result<std::shared_ptr<Pool>> pool_for(const runtime::DeviceOptions& options) {
   static std::mutex& mutex = *new std::mutex;
   static auto& pools = *new std::map<std::pair<int, std::chrono::nanoseconds>, std::weak_ptr<Pool>>;
   PoolOptions wanted = {options.threads == 0 ? usable_cpus() : options.threads, options.spin};
+  if (!options.shares_threads) return Pool::create(wanted);
   const std::lock_guard lock(mutex);
   std::weak_ptr<Pool>& known = pools[{wanted.threads, wanted.spin}];
   std::shared_ptr<Pool> running = known.lock();
@@ -196,7 +197,7 @@ Result<std::shared_ptr<runtime::Device>> open(const runtime::DeviceSpec& spec,
                                                std::string(ignis::to_string(target.isa)) + ".");
     }
   }
-  IGNIS_TRY_ASSIGN(std::shared_ptr<Pool> pool, shared_pool(options));
+  IGNIS_TRY_ASSIGN(std::shared_ptr<Pool> pool, pool_for(options));
   target.threads = pool->threads();
   return std::shared_ptr<runtime::Device>(
       std::make_shared<CpuDevice>(spec.to_string(), std::move(target), std::move(pool)));

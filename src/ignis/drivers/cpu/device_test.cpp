@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 
 namespace ignis::runtime {
@@ -108,6 +109,63 @@ TEST(Device, ASpentDeadlineStopsBeforeTheNextCall) {
   EXPECT_EQ(out[0], 0);
   EXPECT_TRUE(device->state());  // nothing is stuck: the device stays usable
   EXPECT_TRUE(device->run({&launch, 1}, deadline_after(seconds(60))));
+}
+
+// Part 0 waits until part 1 has begun, so that no thread but a worker runs part 1, which waits until word 0 is 0.
+ProgramImage wait_for_zero() {
+  cpu::test::ObjectWriter object;
+  const uint16_t text =
+      object.text({0x48, 0x8b, 0x07,                                // mov rax, [rdi]
+                   0x48, 0x85, 0xf6,                                // test rsi, rsi
+                   0x74, 0x11,                                      // jz 25
+                   0x48, 0xc7, 0x40, 0x08, 0x01, 0x00, 0x00, 0x00,  // mov qword [rax + 8], 1
+                   0xf3, 0x90,                                      // 16: pause
+                   0x48, 0x83, 0x38, 0x00,                          // cmp qword [rax], 0
+                   0x75, 0xf8,                                      // jne 16
+                   0xc3,                                            // ret
+                   0xf3, 0x90,                                      // 25: pause
+                   0x48, 0x83, 0x78, 0x08, 0x00,                    // cmp qword [rax + 8], 0
+                   0x74, 0xf7,                                      // je 25
+                   0xc3});                                          // ret
+  object.symbol("kernel", text, 0);
+  ProgramImage image;
+  image.name = "kernel";
+  image.object = object.write();
+  image.buffer_count = 1;
+  return image;
+}
+
+TEST(Device, AHangTakesAlongOnlyThoseThatShareItsThreads) {
+  if (cpu::host_arch() != Arch::X86_64) GTEST_SKIP() << "The object is for x86-64.";
+  DeviceOptions options;
+  options.threads = 2;
+  const auto hanging = *open_device("cpu", options), beside = *open_device("cpu", options);
+  options.shares_threads = false;
+  const auto apart = *open_device("cpu", options);
+  const auto program = *hanging->load(wait_for_zero());
+  static int64_t words[2] = {1, 0};  // outlive the test: the abandoned thread reads them
+  static void* buffers[] = {words};
+  const Launch stuck = {program.get(), buffers, 2};
+  const Status status = hanging->run({&stuck, 1}, deadline_after(std::chrono::milliseconds(30)));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code(), ErrorCode::Timeout);
+  EXPECT_EQ(hanging->state().error().code(), ErrorCode::DeviceLost);
+  EXPECT_EQ(beside->state().error().code(), ErrorCode::DeviceLost);
+  runtime::abandon(program);
+
+  const auto expect_works = [](Device& device) {
+    ASSERT_TRUE(device.state());
+    const auto add = *device.load(add_constant());
+    int64_t out[2] = {};
+    void* out_buffers[] = {out};
+    const Launch launch = {add.get(), out_buffers, 2};
+    ASSERT_TRUE(device.run({&launch, 1}, deadline_after(seconds(60))));
+    EXPECT_EQ(out[1], 8);
+  };
+  expect_works(*apart);
+  options.shares_threads = true;
+  expect_works(**open_device("cpu", options));  // opened anew: new threads
+  std::atomic_ref<int64_t>(words[0]).store(0);
 }
 
 TEST(Device, RefusesABadObjectByTheProgramsName) {

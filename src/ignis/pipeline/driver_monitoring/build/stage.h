@@ -24,7 +24,8 @@ class Stage {
   /// Bytes of output `index` from the last run.
   std::span<const std::byte> output(size_t index) const { return (*outputs_)[index].bytes; }
   std::span<const float> floats(size_t index) const;
-  bool is_lost() const { return is_lost_; }
+  /// Of no further use: after a run of its own, or because another session's run took the threads they share along.
+  bool is_lost() const { return is_lost_ || session_.is_lost(); }
   /// Keeps the outputs' memory for the rest of the process: somebody else's abandoned thread may read it.
   void abandon();
 
