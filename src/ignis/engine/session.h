@@ -131,7 +131,7 @@ class Session {
   int kernel_count() const;
   int program_count() const;
   const Target& target() const;
-  /// Whether the device is lost: by a run of this session that did not come back, or of another one on the same threads.
+  /// Whether the device is lost: by a run that did not come back, here or in another session on the same threads.
   /// Every later run gives DeviceLost; load the model again.
   bool is_lost() const;
   /// What runs; null on the reference device. Lives as long as the session.

@@ -73,7 +73,7 @@ Status SessionModel::make_warp(const FrameLayout& layout) {
   SessionOptions session;
   session.device = options_.device;
   session.threads = options_.threads;
-  session.shares_threads = false;  // the small model must survive what hangs the big one
+  session.shares_threads = false;            // the small model must survive what hangs the big one
   session.float_level = FloatLevel::Strict;  // bit for bit
   IGNIS_TRY_ASSIGN(Session made,
                    Session::from_graph({{std::string(kFramesInput), graph.frames},
