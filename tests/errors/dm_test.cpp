@@ -120,18 +120,6 @@ class Dm : public ::testing::Test {
     model_ = folder_.write("model.onnx", SyntheticModel().bytes());
     detector_ = folder_.write("detector.onnx", SyntheticDetector().bytes());
   }
-  void expect_error(const Words& arguments, int code, const std::string& text) {
-    std::string command;
-    for (const std::string& word : arguments) command += word + " ";
-    SCOPED_TRACE(command);
-    const ToolRun run = run_tool(arguments);
-    EXPECT_EQ(run.exit_code, code) << run.err;
-    const size_t at = run.err.find("error: ");
-    ASSERT_NE(at, std::string::npos) << run.err;
-    EXPECT_EQ(run.err.find("error: ", at + 1), std::string::npos) << run.err;
-    const std::string line = run.err.substr(at, run.err.find('\n', at) - at);
-    EXPECT_NE(line.find(text), std::string::npos) << line;
-  }
   Json report(Words arguments, int exit_code = 0) {
     arguments.push_back("--json");
     const ToolRun run = run_tool(arguments);

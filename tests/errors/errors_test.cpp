@@ -18,20 +18,6 @@ class Errors : public ::testing::Test {
     small_ = folder_.write("small.onnx", small_model());
     open_ = folder_.write("open.onnx", open_model());
   }
-
-  /// The run ends with `code`, and `text` stands in the one error line.
-  void expect_error(const Words& arguments, int code, const std::string& text) {
-    std::string command;
-    for (const std::string& word : arguments) command += word + " ";
-    SCOPED_TRACE(command);
-    const ToolRun run = run_tool(arguments);
-    EXPECT_EQ(run.exit_code, code) << run.err;
-    const size_t at = run.err.find("error: ");
-    ASSERT_NE(at, std::string::npos) << run.err;
-    EXPECT_EQ(run.err.find("error: ", at + 1), std::string::npos) << run.err;
-    const std::string line = run.err.substr(at, run.err.find('\n', at) - at);
-    EXPECT_NE(line.find(text), std::string::npos) << line;
-  }
   std::string model(const std::string& bytes) { return folder_.write("model.onnx", bytes); }
 
   TemporaryFolder folder_;

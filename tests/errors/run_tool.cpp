@@ -1,6 +1,7 @@
 #include "tests/errors/run_tool.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,19 @@ ToolRun run_tool(const std::vector<std::string>& arguments, const ToolEnvironmen
   run.out = read_text(out_path);
   run.err = read_text(err_path);
   return run;
+}
+
+void expect_error(const std::vector<std::string>& arguments, int code, const std::string& text) {
+  std::string command;
+  for (const std::string& word : arguments) command += word + " ";
+  SCOPED_TRACE(command);
+  const ToolRun run = run_tool(arguments);
+  EXPECT_EQ(run.exit_code, code) << run.err;
+  const size_t at = run.err.find("error: ");
+  ASSERT_NE(at, std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("error: ", at + 1), std::string::npos) << run.err;
+  const std::string line = run.err.substr(at, run.err.find('\n', at) - at);
+  EXPECT_NE(line.find(text), std::string::npos) << line;
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -21,6 +21,9 @@ struct ToolEnvironment {
 ToolRun run_tool(const std::vector<std::string>& arguments,
                  const ToolEnvironment& environment = {});
 
+/// Expects that the run ends with `code`, and that `text` stands in its one error line.
+void expect_error(const std::vector<std::string>& arguments, int code, const std::string& text);
+
 /// A folder that disappears with the object.
 class TemporaryFolder {
  public:
