@@ -43,6 +43,7 @@ const std::vector<Layer>& layers() {
       {"engine",   {"base", "ir", "tensor", "onnx", "schedule", "codegen", "interp", "runtime", "exec"}, {"xxhash.h", "sodium.h", "sqlite3.h"}},
       {"engine/queues", {"base", "runtime", "exec"}, {}},
       {"engine/capture", {"base", "runtime", "exec", "engine/queues"}, {}},
+      {"engine/eager", {"base", "ir", "tensor", "schedule", "codegen", "interp", "runtime", "exec", "engine", "engine/queues", "engine/capture"}, {"xxhash.h"}},
       {"pipeline/frames",    {"base"}, {"nlohmann"}},
       {"pipeline/messages",  {"base"}, {"capnp", "kj", "event.capnp.h"}},
       {"pipeline/transport", {"base", "pipeline/messages"}, {"zmq.h"}},

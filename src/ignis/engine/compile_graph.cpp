@@ -117,7 +117,10 @@ int Planner::buffer(int scheduled) {
   exec::BufferPlan to;
   to.role = role_of(from.role);
   to.size_bytes = from.size_bytes();
-  to.arena_offset = from.role == BufferRole::Temporary ? from.arena_offset : 0;
+  if (from.role == BufferRole::Temporary) {
+    to.arena_offset = from.arena_offset;
+    to.reads_zeros = from.layout.storage_count() != element_count(from.shape);
+  }
   to.constant = constant.bytes;
   to.owner = constant.owner;
   to.name = from.name;
@@ -149,6 +152,7 @@ void Planner::add_call(size_t kernel, const KernelName& name) {
   call.name = kernels_.names[static_cast<size_t>(compiled)];
   call.layer = name.layers;
   call.flops = lowered.flops;
+  call.written = from.written;
   plan_.calls.push_back(std::move(call));
 }
 
@@ -182,11 +186,12 @@ exec::Port Planner::port(int scheduled, const std::vector<std::string>& names, c
 
 }  // namespace
 
-Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
-                                    const std::vector<ir::Node>& outputs,
-                                    const std::shared_ptr<runtime::Device>& device,
-                                    const GraphOptions& options) {
-  StageTimes times;
+Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
+                                const std::vector<ir::Node>& outputs,
+                                const std::shared_ptr<runtime::Device>& device,
+                                const GraphOptions& options) {
+  PlannedGraph planned;
+  StageTimes& times = planned.times;
   Clock::time_point begin = Clock::now();
   schedule::Options schedule_options;
   schedule_options.float_level = options.float_level;
@@ -229,13 +234,23 @@ Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
       make_constants(schedule, kernels, device, runtime::deadline_after(options.timeout)));
   times.pack_s = constants.pack_s;
 
-  begin = Clock::now();
-  std::vector<StoredValue> stored;
-  exec::Plan plan = Planner(schedule, kernels, constants, options).make(names, folded, stored);
-  IGNIS_TRY_ASSIGN(exec::Executable executable, exec::Executable::create(std::move(plan), device));
-  times.load_s = seconds_since(begin);
-  return CompiledGraph{std::move(executable), std::move(stored), times, std::move(kernels.passes),
-                       std::move(kernels.lookups)};
+  planned.plan = Planner(schedule, kernels, constants, options).make(names, folded, planned.stored);
+  planned.passes = std::move(kernels.passes);
+  planned.lookups = std::move(kernels.lookups);
+  return planned;
+}
+
+Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
+                                    const std::vector<ir::Node>& outputs,
+                                    const std::shared_ptr<runtime::Device>& device,
+                                    const GraphOptions& options) {
+  IGNIS_TRY_ASSIGN(PlannedGraph planned, plan_graph(inputs, outputs, device, options));
+  const Clock::time_point begin = Clock::now();
+  IGNIS_TRY_ASSIGN(exec::Executable executable,
+                   exec::Executable::create(std::move(planned.plan), device));
+  planned.times.load_s = seconds_since(begin);
+  return CompiledGraph{std::move(executable), std::move(planned.stored), planned.times,
+                       std::move(planned.passes), std::move(planned.lookups)};
 }
 
 }  // namespace ignis::engine

@@ -43,6 +43,23 @@ struct StoredValue {
   ir::Node node;
 };
 
+/// A tensor graph as plain data, and where the time went.
+struct PlannedGraph {
+  exec::Plan plan;
+  std::vector<StoredValue> stored;  ///< one for each call of the plan
+  StageTimes times;
+  std::vector<PassTime> passes;        ///< of the kernels that were compiled
+  std::vector<ProgramLookup> lookups;  ///< one for each distinct kernel
+};
+
+/// The chain from a tensor graph to a plan: schedule, lower, compile, pack the constants, run what depends on constants
+/// only. `inputs` are the graph's Params in slot order; `device` runs what runs here and says for which target.
+/// Errors: as each step, naming the kernel or layer.
+Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
+                                const std::vector<ir::Node>& outputs,
+                                const std::shared_ptr<runtime::Device>& device,
+                                const GraphOptions& options = {});
+
 /// A tensor graph made ready to run, and where the time went.
 struct CompiledGraph {
   exec::Executable executable;
@@ -52,9 +69,7 @@ struct CompiledGraph {
   std::vector<ProgramLookup> lookups;  ///< one for each distinct kernel
 };
 
-/// The whole chain from a tensor graph to an Executable: schedule, lower, compile, pack the constants, run what
-/// depends on constants only, plan, bind. `inputs` are the graph's Params in slot order.
-/// Errors: as each step, naming the kernel or layer.
+/// As plan_graph(), and binds the plan to the device. Errors: as plan_graph() and Executable::create().
 Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
                                     const std::vector<ir::Node>& outputs,
                                     const std::shared_ptr<runtime::Device>& device,

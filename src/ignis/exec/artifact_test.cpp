@@ -43,9 +43,10 @@ Plan make_plan(const Bytes& w1, const Bytes& w2) {
   plan.buffers[3].constant = w2.data();
   plan.buffers[4].arena_offset = 64;
   plan.programs = {{"first", filled(10, 1), "", 3}, {"second", filled(33, 2), "", 2}};
-  plan.calls = {{0, {4, 0, 2}, 8, "first", "/conv", 12.5, 100},
-                {1, {1, 4}, 1, "second", "", 0, 0},
-                {0, {4, 0, 3}, 8, "first", "/again", 1, 2}};
+  plan.buffers[4].reads_zeros = true;
+  plan.calls = {{0, {4, 0, 2}, 8, "first", "/conv", 12.5, 100, {0}},
+                {1, {1, 4}, 1, "second", "", 0, 0, {}},
+                {0, {4, 0, 3}, 8, "first", "/again", 1, 2, {0}}};
   plan.inputs = {{"x", DType::Float32, {2, 3}, 0}};
   plan.outputs = {{"y", DType::Float32, {6}, 1}};
   return plan;
@@ -95,6 +96,7 @@ TEST_F(ArtifactTest, GivesBackWhatWasPutIn) {
     EXPECT_EQ(plan->buffers[i].role, plan_.buffers[i].role);
     EXPECT_EQ(plan->buffers[i].size_bytes, plan_.buffers[i].size_bytes);
     EXPECT_EQ(plan->buffers[i].arena_offset, plan_.buffers[i].arena_offset);
+    EXPECT_EQ(plan->buffers[i].reads_zeros, i == 4);
   }
   EXPECT_EQ(std::memcmp(plan->buffers[2].constant, w1_.data(), w1_.size()), 0);
   EXPECT_EQ(std::memcmp(plan->buffers[3].constant, w2_.data(), w2_.size()), 0);
@@ -104,6 +106,8 @@ TEST_F(ArtifactTest, GivesBackWhatWasPutIn) {
   ASSERT_EQ(plan->calls.size(), 3u);
   EXPECT_EQ(plan->calls[0].buffers, plan_.calls[0].buffers);
   EXPECT_EQ(plan->calls[0].max_parts, 8);
+  EXPECT_EQ(plan->calls[0].written, std::vector<int>{0});
+  EXPECT_TRUE(plan->calls[1].written.empty());
   EXPECT_EQ(plan->calls[0].flops, 12.5);
   EXPECT_EQ(plan->calls[2].layer, "/again");
   EXPECT_EQ(plan->inputs[0].shape, (Shape{2, 3}));

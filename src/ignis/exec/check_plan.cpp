@@ -51,6 +51,18 @@ Status check_call(const Plan& plan, const Call& call) {
                     "; there are " + std::to_string(plan.buffers.size()) + ".");
     }
   }
+  for (const int slot : call.written) {
+    if (slot < 0 || static_cast<size_t>(slot) >= call.buffers.size()) {
+      return refuse("Call " + quoted(call.name) + " writes slot " + std::to_string(slot) +
+                    "; it has " + std::to_string(call.buffers.size()) + ".");
+    }
+    const BufferPlan& buffer =
+        plan.buffers[static_cast<size_t>(call.buffers[static_cast<size_t>(slot)])];
+    if (buffer.role == BufferRole::Input || buffer.role == BufferRole::Constant) {
+      return refuse("Call " + quoted(call.name) + " writes " + quoted(buffer.name) +
+                    ", which is an input or a constant.");
+    }
+  }
   if (call.max_parts < 1) {
     return refuse("Call " + quoted(call.name) + " is cut into " + std::to_string(call.max_parts) +
                   " parts.");

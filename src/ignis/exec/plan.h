@@ -21,7 +21,9 @@ enum class BufferRole : uint8_t {
 struct BufferPlan {
   BufferRole role = BufferRole::Arena;
   int64_t size_bytes = 0;
-  int64_t arena_offset = 0;             ///< Arena only; 64-byte aligned
+  int64_t arena_offset = 0;  ///< Arena only; 64-byte aligned
+  bool reads_zeros =
+      false;  ///< Arena only: has a halo or padding, which calls read and none writes
   const std::byte* constant = nullptr;  ///< Constant only; valid while `owner` lives
   std::shared_ptr<const void> owner;
   std::string name;
@@ -31,11 +33,12 @@ struct BufferPlan {
 struct Call {
   int program = 0;
   std::vector<int> buffers;
-  int max_parts = 1;  ///< 1: runs on the calling thread
-  std::string name;   ///< kernel name
-  std::string layer;  ///< the model's layer or layers it computes; may be empty
-  double flops = 0;   ///< estimate for one launch
-  double bytes = 0;   ///< compulsory traffic, estimate
+  int max_parts = 1;         ///< 1: runs on the calling thread
+  std::string name;          ///< kernel name
+  std::string layer;         ///< the model's layer or layers it computes; may be empty
+  double flops = 0;          ///< estimate for one launch
+  double bytes = 0;          ///< compulsory traffic, estimate
+  std::vector<int> written;  ///< slots that the program stores to; none: not known
 };
 
 /// A named tensor at the edge of the model. `buffer` indexes Plan::buffers.

@@ -8,12 +8,12 @@ namespace ignis::exec {
 namespace {
 
 // The numbers below are the file's, whatever the enumerators' order becomes.
-uint32_t role_number(BufferRole role) {
-  switch (role) {
+uint32_t role_number(const BufferPlan& buffer) {
+  switch (buffer.role) {
     case BufferRole::Input: return 0;
     case BufferRole::Output: return 1;
     case BufferRole::Constant: return 2;
-    case BufferRole::Arena: return 3;
+    case BufferRole::Arena: return buffer.reads_zeros ? 4 : 3;
   }
   return 3;
 }
@@ -74,6 +74,10 @@ Result<BufferPlan> read_buffer(ByteReader& from, std::span<const std::byte> weig
     case 1: buffer.role = BufferRole::Output; break;
     case 2: buffer.role = BufferRole::Constant; break;
     case 3: buffer.role = BufferRole::Arena; break;
+    case 4:
+      buffer.role = BufferRole::Arena;
+      buffer.reads_zeros = true;
+      break;
     default:
       return damaged("has buffer '" + buffer.name + "' of the unknown role " +
                      std::to_string(role));
@@ -104,7 +108,7 @@ void write_plan(ByteWriter& to, const TargetNeeds& needs, const Plan& plan,
   to.put(static_cast<uint32_t>(plan.buffers.size()));
   for (const BufferPlan& buffer : plan.buffers) {
     to.put_text(buffer.name);
-    to.put(role_number(buffer.role));
+    to.put(role_number(buffer));
     to.put(buffer.size_bytes);
     uint64_t offset = 0;
     if (buffer.role == BufferRole::Constant) offset = place(buffer);
@@ -127,6 +131,8 @@ void write_plan(ByteWriter& to, const TargetNeeds& needs, const Plan& plan,
     to.put(call.bytes);
     to.put(static_cast<uint32_t>(call.buffers.size()));
     for (const int buffer : call.buffers) to.put(static_cast<int32_t>(buffer));
+    to.put(static_cast<uint32_t>(call.written.size()));
+    for (const int slot : call.written) to.put(static_cast<int32_t>(slot));
   }
   write_ports(to, plan.inputs);
   write_ports(to, plan.outputs);
@@ -159,7 +165,7 @@ Result<Plan> read_plan(std::span<const std::byte> section, std::span<const std::
     program.object.assign(object.begin(), object.end());
     plan.programs.push_back(std::move(program));
   }
-  const uint64_t call_count = from.take_count(36);
+  const uint64_t call_count = from.take_count(40);
   for (uint64_t i = 0; i < call_count; ++i) {
     Call call;
     call.name = from.take_text();
@@ -170,6 +176,8 @@ Result<Plan> read_plan(std::span<const std::byte> section, std::span<const std::
     call.bytes = from.take<double>();
     const uint64_t count = from.take_count(sizeof(int32_t));
     for (uint64_t b = 0; b < count; ++b) call.buffers.push_back(from.take<int32_t>());
+    const uint64_t written = from.take_count(sizeof(int32_t));
+    for (uint64_t w = 0; w < written; ++w) call.written.push_back(from.take<int32_t>());
     plan.calls.push_back(std::move(call));
   }
   IGNIS_TRY(read_ports(from, plan.inputs));

@@ -1,0 +1,224 @@
+#include "ignis/engine/eager/plan_schedule.h"
+
+#include "ignis/base/math.h"
+#include "ignis/exec/check_plan.h"
+#include "ignis/exec/host_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace ignis::engine {
+namespace {
+
+// Handing a part to a thread that is awake costs about a microsecond, waking one some tens. A part shorter than
+// kPartSeconds is not worth the first, a run shorter than kRunSeconds not the second. The rates are what one core
+// does on data that its second-level cache holds.
+constexpr double kPartSeconds = 2.5e-6;
+constexpr double kRunSeconds = 50e-6;
+constexpr double kFlopsPerSecond = 80e9;
+constexpr double kBytesPerSecond = 40e9;
+
+/// Bytes that one upload writes.
+constexpr size_t kUploadChunkBytes = size_t{32} << 20;
+
+// Nothing when the plan does not say how much work the call is.
+std::optional<double> estimate_seconds(const exec::Call& call) {
+  if (call.flops <= 0 && call.bytes <= 0) return std::nullopt;
+  return std::max(call.flops / kFlopsPerSecond, call.bytes / kBytesPerSecond);
+}
+
+bool is_short_run(const exec::Plan& plan) {
+  double total = 0;
+  for (const exec::Call& call : plan.calls) {
+    const std::optional<double> seconds = estimate_seconds(call);
+    if (!seconds) return false;
+    total += *seconds;
+  }
+  return total < kRunSeconds;
+}
+
+/// Builds the schedule of a plan that was checked.
+class Builder {
+ public:
+  Builder(exec::Plan plan, const PlanScheduleOptions& options)
+      : plan_(std::move(plan)), options_(options), views_(plan_.buffers.size()) {}
+
+  Result<PlanSchedule> build() {
+    for (const exec::BufferPlan& buffer : plan_.buffers) {
+      made_.arena_reads_zeros |= buffer.role == exec::BufferRole::Arena && buffer.reads_zeros;
+    }
+    for (size_t i = 0; i < plan_.buffers.size(); ++i) IGNIS_TRY(add_buffer(i));
+    number_ports();
+    add_calls();
+    made_.schedule.programs = std::move(plan_.programs);
+    return std::move(made_);
+  }
+
+ private:
+  int add(const std::string& name, int64_t size_bytes) {
+    exec::ScheduleBuffer buffer;
+    buffer.name = name;
+    buffer.devices = {options_.device};
+    buffer.size_bytes = static_cast<uint64_t>(size_bytes);
+    made_.schedule.buffers.push_back(std::move(buffer));
+    return static_cast<int>(made_.schedule.buffers.size()) - 1;
+  }
+  Status add_buffer(size_t index);
+  void number_ports();
+  void add_calls();
+
+  exec::Plan plan_;
+  const PlanScheduleOptions& options_;
+  PlanSchedule made_;
+  std::vector<exec::BufferView> views_;  // by buffer of the plan
+};
+
+Status Builder::add_buffer(size_t index) {
+  const exec::BufferPlan& from = plan_.buffers[index];
+  exec::BufferView& view = views_[index];
+  if (from.role == exec::BufferRole::Arena && (made_.arena_reads_zeros || !options_.splits_arena)) {
+    if (made_.arena < 0) made_.arena = add("arena", plan_.arena_bytes);
+    view.buffer = made_.arena;
+    view.steps = {{.begin = from.arena_offset, .end = from.arena_offset + from.size_bytes}};
+    return {};
+  }
+  view.buffer = add(from.name, from.size_bytes);
+  if (from.role != exec::BufferRole::Constant) return {};
+  made_.constants.push_back(view.buffer);
+  if (!options_.constant_memory) return {};
+  IGNIS_TRY_ASSIGN(runtime::MemoryRef memory, options_.constant_memory(options_.device, from));
+  if (memory != nullptr) {
+    made_.schedule.buffers[static_cast<size_t>(view.buffer)].memory = {std::move(memory)};
+  }
+  return {};
+}
+
+void Builder::number_ports() {
+  int number = 0;
+  for (const exec::Port& port : plan_.inputs) {
+    made_.inputs.push_back(views_[static_cast<size_t>(port.buffer)].buffer);
+    made_.schedule.buffers[static_cast<size_t>(made_.inputs.back())].input = number++;
+  }
+  for (const exec::Port& port : plan_.outputs) {
+    made_.outputs.push_back(views_[static_cast<size_t>(port.buffer)].buffer);
+    if (!options_.binds_outputs) continue;
+    made_.schedule.buffers[static_cast<size_t>(made_.outputs.back())].input = number++;
+  }
+}
+
+void Builder::add_calls() {
+  std::vector<int64_t> parts;
+  if (options_.threads > 0) parts = choose_parts(plan_, options_.threads);
+  for (size_t i = 0; i < plan_.calls.size(); ++i) {
+    const exec::Call& from = plan_.calls[i];
+    exec::ScheduleCall call;
+    call.name = from.name;
+    call.program = from.program;
+    for (const int buffer : from.buffers) {
+      call.arguments.push_back(views_[static_cast<size_t>(buffer)]);
+    }
+    call.outs = from.written;
+    call.knows_writes = !from.written.empty();
+    for (int slot = 0; slot < static_cast<int>(from.buffers.size()); ++slot) {
+      if (std::find(from.written.begin(), from.written.end(), slot) == from.written.end()) {
+        call.ins.push_back(slot);
+      }
+    }
+    call.parts = parts.empty() ? from.max_parts : parts[i];
+    call.flops = from.flops;
+    call.bytes = from.bytes;
+    made_.schedule.calls.push_back(std::move(call));
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> choose_parts(const exec::Plan& plan, int threads) {
+  if (is_short_run(plan)) threads = 1;
+  std::vector<int64_t> chosen;
+  for (const exec::Call& call : plan.calls) {
+    int64_t parts = std::min<int64_t>(call.max_parts, threads);
+    if (const std::optional<double> seconds = estimate_seconds(call)) {
+      parts = std::min(parts, static_cast<int64_t>(std::min(*seconds / kPartSeconds, 1e6)));
+    }
+    chosen.push_back(std::max<int64_t>(parts, 1));
+  }
+  return chosen;
+}
+
+Result<PlanSchedule> plan_schedule(exec::Plan plan, const PlanScheduleOptions& options) {
+  IGNIS_TRY(exec::check_plan(plan));
+  return Builder(std::move(plan), options).build();
+}
+
+Result<runtime::MemoryRef> ConstantStore::place(const std::string& device,
+                                                const exec::BufferPlan& constant) {
+  const auto size_bytes = static_cast<uint64_t>(constant.size_bytes);
+  if (device == machine_->options().host_name) {
+    // Programs take all memory as one kind of pointer; constants are only read.
+    return exec::wrap_host_memory(device, const_cast<std::byte*>(constant.constant), size_bytes,
+                                  constant.owner);
+  }
+  const runtime::QueuedDevice* open = machine_->find(device);
+  const Key key(device, open == nullptr ? 0 : open->generation(), constant.constant,
+                constant.size_bytes);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = placed_.find(key); found != placed_.end()) {
+    runtime::MemoryRef memory = found->second.memory.lock();
+    if (memory != nullptr && !found->second.owner.expired()) return memory;
+  }
+  IGNIS_TRY_ASSIGN(const exec::Placement made,
+                   machine_->allocate(device, size_bytes, runtime::Purpose::Data));
+  IGNIS_TRY(write_memory(*machine_, made.memory, 0, {constant.constant, size_bytes}));
+  std::erase_if(placed_, [](const auto& entry) { return entry.second.memory.expired(); });
+  // Without an owner nobody says for how long the address means these bytes.
+  if (constant.owner != nullptr) placed_[key] = {constant.owner, made.memory};
+  return made.memory;
+}
+
+ConstantMemory ConstantStore::hook() {
+  return [this](const std::string& device, const exec::BufferPlan& constant) {
+    return place(device, constant);
+  };
+}
+
+Result<runtime::MemoryRef> allocate_zeroed(exec::Machine& machine, const std::string& device,
+                                           uint64_t size_bytes) {
+  IGNIS_TRY_ASSIGN(const exec::Placement made,
+                   machine.allocate(device, size_bytes, runtime::Purpose::Data));
+  if (device == machine.options().host_name) return made.memory;  // made of zeros
+  const std::vector<std::byte> zeros(
+      std::min<size_t>(kUploadChunkBytes, static_cast<size_t>(size_bytes)));
+  for (uint64_t at = 0; at < size_bytes; at += zeros.size()) {
+    const auto count = std::min<size_t>(zeros.size(), static_cast<size_t>(size_bytes - at));
+    IGNIS_TRY(write_memory(machine, made.memory, at, {zeros.data(), count}));
+  }
+  return made.memory;
+}
+
+Status write_memory(exec::Machine& machine, const runtime::MemoryRef& to, uint64_t offset_bytes,
+                    std::span<const std::byte> bytes) {
+  if (!is_range_inside(offset_bytes, bytes.size(), to->size_bytes())) {
+    return Error(ErrorCode::InvalidArgument,
+                 std::to_string(bytes.size()) + " bytes at " + std::to_string(offset_bytes) +
+                     " do not lie in memory of " + std::to_string(to->size_bytes()) + " bytes.");
+  }
+  if (bytes.empty()) return {};
+  if (to->owner() == machine.options().host_name) {
+    std::memcpy(to->host() + offset_bytes, bytes.data(), bytes.size());
+    return {};
+  }
+  runtime::QueuedDevice* device = machine.find(to->owner());
+  if (device == nullptr) {
+    return Error(ErrorCode::NotFound, "Device '" + to->owner() + "' is not open.", "NoSuchDevice");
+  }
+  for (size_t at = 0; at < bytes.size(); at += kUploadChunkBytes) {
+    const size_t count = std::min(kUploadChunkBytes, bytes.size() - at);
+    IGNIS_TRY(device->upload(to, offset_bytes + at, bytes.subspan(at, count)));
+  }
+  return {};
+}
+
+}  // namespace ignis::engine
