@@ -1,0 +1,79 @@
+#pragma once
+
+#include "ignis/base/result.h"
+#include "ignis/engine/capture/inputs.h"
+#include "ignis/engine/eager/storage.h"
+#include "ignis/exec/run_time_ring.h"
+#include "ignis/tensor/core.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ignis::engine {
+
+class Workspace;
+struct WorkspaceState;
+
+/// A handle of one tensor that has storage, or will have once it is realized. Copies are handles of the same tensor. It keeps
+/// its storage, or the storages that its expression reads, and the workspace's state alive.
+///
+/// Its value is an ordinary lazy tensor: expressions over several arrays are written with those and become arrays again by
+/// Workspace::lazy().
+class Array {
+ public:
+  Array() = default;
+  explicit operator bool() const { return state_ != nullptr; }
+
+  DType dtype() const;
+  const Shape& shape() const;
+  /// Where it lies or will lie; empty for what has no device.
+  const std::string& device() const;
+  bool is_realized() const;
+  /// A constant without device: realizing does not give it storage, Workspace::clone() makes an array of it.
+  bool is_virtual() const;
+  /// Which tensor it is: equal for copies of a handle only.
+  uint64_t id() const;
+  /// Which storage lies under it; views of one base have one. 0: none yet.
+  uint64_t base() const;
+  /// What it is now. After its storage was written, tensors that were taken before are stale: using them is an error.
+  tensor::Tensor value() const;
+
+  /// A look at a part: per axis [begin, end). Of a realized array it shares the storage, of another it is its expression.
+  /// Errors: InvalidArgument with the reason BadView naming the axis.
+  Result<Array> slice(const std::vector<std::pair<int64_t, int64_t>>& bounds) const;
+  /// Output axis i is axis perm[i]. Errors: as slice().
+  Result<Array> permute(const std::vector<int64_t>& perm) const;
+  /// The same elements in another shape. Errors: as slice(); also for an array whose elements do not lie one after the other.
+  Result<Array> reshape(const Shape& shape) const;
+
+  /// The whole storage under it. Without memory for an array that is not realized, or only by recorded calls.
+  exec::Placement base_memory() const;
+  /// Of this view, in elements and from the start of the base.
+  int64_t offset_elements() const;
+  std::vector<int64_t> strides() const;
+  bool is_contiguous() const;
+
+  const std::string& name() const;
+  /// What messages, profiles and recorded buffers call it.
+  Array& set_name(std::string name);
+  /// Says that nobody writes its storage while captures that read it live: weights.
+  Array& mark_constant();
+
+ private:
+  friend class Workspace;
+  friend class Recorder;
+  friend struct WorkspaceState;
+  friend TensorArgument describe(const Array& array);
+  struct State;
+  explicit Array(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+/// Everything that a capture's signature holds of an array. Nothing is copied or allocated: it is valid while the array and
+/// its device live. A virtual array has no device.
+TensorArgument describe(const Array& array);
+
+}  // namespace ignis::engine
