@@ -203,7 +203,7 @@ TEST(Exec, AHostRunWaitsForTheDevicesItReads) {
   rig.schedule.calls.clear();
   rig.call(rig.times_two, out, host);
   const auto host_run = rig.linked();
-  ASSERT_FALSE(host_run->queues().steps[0].is_batch);
+  ASSERT_TRUE(host_run->queues().steps[0].is_host);
   expect_ok(exec::run(*device_run, {}, {.waits = false}));
   expect_ok(exec::run(*host_run));
   EXPECT_EQ(rig.floats(out), (std::vector<float>{4, 6, 8, 10}));

@@ -36,7 +36,7 @@ struct LinkedBatch {
   std::vector<Placement> parts;
   std::vector<LinkedWords> words;     ///< of streams and parts
   std::vector<StreamSubmit> submits;  ///< in submit order
-  /// What run-time patches name: the address table, then N of each device.
+  /// What run-time patches name: the address table, then N of each device, then the run's variables.
   std::vector<uint64_t> values;
   std::optional<BatchFence> fence;
   BatchFence::PatchCommands patch;  ///< writes N and `values` into `words`
@@ -52,7 +52,7 @@ struct InputPointer {
 
 /// A host run with real addresses.
 struct LinkedHostRun {
-  const HostRun* host = nullptr;
+  const Batch* host = nullptr;
   std::vector<void*> pointers;        ///< arguments of all calls, one after the other
   std::vector<size_t> first_pointer;  ///< by call
   std::vector<InputPointer> inputs;
@@ -131,6 +131,7 @@ class LinkedSchedule {
   // Of runs; guarded by running_.
   BoundedMutex running_;
   std::optional<AliasCheck> aliases_;
+  std::vector<int64_t> variables_;   ///< of the run, by number
   std::vector<std::string> owners_;  ///< whose memory it touches and that are in no batch with it
   std::vector<std::vector<runtime::Submitted>>
       before_;                              ///< by owner: what was under way when a run began

@@ -43,6 +43,7 @@ Result<std::unique_ptr<LinkedSchedule>> Linker::link() {
   made_->queues_ = &queues_;
   made_->mode_ = mode_;
   made_->aliases_.emplace(queues_);
+  made_->variables_.resize(static_cast<size_t>(count_variables(queues_)));
   if (mode_ == LinkMode::Ring) made_->ring_token_ = std::make_shared<RunToken>();
   IGNIS_TRY(collect_devices());
   IGNIS_TRY(place_buffers());
@@ -62,9 +63,9 @@ Status Linker::collect_devices() {
   std::set<std::string> names;
   for (const TemplateStep& step : queues_.steps) {
     LinkedStep linked;
-    if (!step.is_batch) {
+    if (step.is_host) {
       linked.host = std::make_unique<LinkedHostRun>();
-      linked.host->host = &step.host;
+      linked.host->host = &step.batch;
       made_->steps_.push_back(std::move(linked));
       continue;
     }
@@ -90,7 +91,7 @@ Status Linker::place_buffers() {
     made_->buffers_.emplace_back(buffer.devices.size());
   }
   for (const TemplateStep& step : queues_.steps) {
-    for (const BatchCall& call : step.is_batch ? step.batch.calls : step.host.calls) {
+    for (const BatchCall& call : step.batch.calls) {
       for (const BufferRange& range : call.arguments) {
         std::vector<bool>& used = is_used_[static_cast<size_t>(range.buffer)];
         for (size_t lane = 0; lane < used.size(); ++lane) {
@@ -112,7 +113,8 @@ Status Linker::place_buffers() {
 Status Linker::place_buffer(size_t index, size_t lane) {
   const ScheduleBuffer& buffer = queues_.buffers[index];
   Placement& to = made_->buffers_[index][lane];
-  if (buffer.is_wire) return Status::ok();  // open_wires()
+  if (buffer.is_wire) return Status::ok();        // open_wires()
+  if (buffer.variable >= 0) return Status::ok();  // cells are parts of streams
   if (buffer.input >= 0) {
     if (!queues_.has_link_time_inputs) return Status::ok();  // each run binds it
     const auto input = static_cast<size_t>(buffer.input);
@@ -285,7 +287,10 @@ Status Linker::link_words(LinkedBatch& batch, const QueueStream& stream,
         run_time.push_back(record);
         continue;
       case Patch::Source::Variable:
-        return Error(ErrorCode::Unsupported, "A schedule binds all of its variables.", "BadPatch");
+        record.value =
+            static_cast<uint32_t>(batch.batch->table.size() + batch.devices.size() + index);
+        run_time.push_back(record);
+        continue;
     }
     store_word(bytes.data() + patch.offset_bytes, patch.width_bytes,
                value + static_cast<uint64_t>(patch.addend));
@@ -295,7 +300,7 @@ Status Linker::link_words(LinkedBatch& batch, const QueueStream& stream,
 
 Status Linker::link_batch(LinkedBatch& linked) {
   const Batch& batch = *linked.batch;
-  linked.values.resize(batch.table.size() + batch.devices.size());
+  linked.values.resize(batch.table.size() + batch.devices.size() + made_->variables_.size());
   linked.stream_words.resize(batch.streams.size());
   size_t next_part = 0;
   for (size_t i = 0; i < batch.streams.size(); ++i) {
@@ -377,7 +382,11 @@ Status Linker::link_host_call(LinkedHostRun& run, const BatchCall& call) {
     if (range.lane < 0) return unresolved(buffer, "is used on the host with all of its lanes");
     const Placement& at = made_->buffers_[index][static_cast<size_t>(range.lane)];
     void* pointer = nullptr;
-    if (buffer.input >= 0 && !queues_.has_link_time_inputs) {
+    if (buffer.variable >= 0) {
+      auto* cell = reinterpret_cast<std::byte*>(made_->variables_.data() +
+                                                static_cast<size_t>(buffer.variable));
+      pointer = cell + range.offset_bytes;
+    } else if (buffer.input >= 0 && !queues_.has_link_time_inputs) {
       run.inputs.push_back({run.pointers.size(), buffer.input, range.lane, range.offset_bytes});
     } else if (at.memory == nullptr || at.memory->host() == nullptr) {
       return unresolved(
@@ -411,7 +420,6 @@ void Linker::collect_owners() {
   std::set<std::string> owners;
   for (const TemplateStep& step : queues_.steps) {
     for (const TouchedOwner& touched : step.batch.touched) owners.insert(touched.owner);
-    for (const std::string& owner : step.host.touched) owners.insert(owner);
   }
   made_->owners_.assign(owners.begin(), owners.end());
   made_->before_.resize(owners.size());

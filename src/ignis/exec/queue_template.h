@@ -52,7 +52,7 @@ struct BatchCall {
   runtime::QueueId queue;
   std::vector<BufferRange> arguments;
   std::vector<int> outs, ins;
-  std::vector<std::pair<std::string, int64_t>> variables;
+  std::vector<CallVariable> variables;
   int64_t parts = 1;
   double flops = 0, bytes = 0;
   bool is_marked = false;              ///< stores its signal
@@ -78,18 +78,12 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// A maximal run of calls that no queue takes: the host's. `device` and `queue` of its calls mean nothing.
-struct HostRun {
-  std::vector<BatchCall> calls;
-  std::vector<std::string> touched;  ///< owners of the memory it touches, in name order
-  bool operator==(const HostRun&) const = default;
-};
-
-/// One step of a template: a batch or a host run.
+/// One step of a template: a batch of queued devices, or a host run: a maximal run of calls that no queue takes, which is a
+/// batch of the CPU alone. Calls of kind Other, which only the caller knows, are steps of their own without a stream: the
+/// host makes them between what its worker does.
 struct TemplateStep {
-  bool is_batch = false;
+  bool is_host = false;
   Batch batch;
-  HostRun host;
   /// Earlier batches (indices of steps, ascending) that must be complete before this step runs or is submitted, because no
   /// timeline wait of its own queues orders them. What other steps of the same run of the template left in `pending` need
   /// not be waited for: so a writer of a stage's slot waits for that slot's last reader and not for the device. Host runs
@@ -120,6 +114,9 @@ struct QueueTemplate {
   std::vector<InputUse> input_uses;
   std::vector<std::vector<int>> aliased_inputs;  ///< sets of inputs that count as one base here
 };
+
+/// Run-time variables that a run of the template needs: one more than the largest number.
+int count_variables(const QueueTemplate& queues);
 
 /// Bytes of a signal or time slot: a signal word, then a time stamp.
 inline constexpr uint64_t kSlotBytes = 16;

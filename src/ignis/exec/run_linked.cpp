@@ -36,16 +36,18 @@ Submitted announced_on(QueuedDevice& device) {
 /// One run of a linked schedule, or a wait for all of them. Its caller holds running_.
 class Run {
  public:
-  Run(LinkedSchedule& linked, std::span<const BoundInput> inputs, const WaitLimits& limits)
+  Run(LinkedSchedule& linked, std::span<const BoundInput> inputs, const RunOptions& options)
       : linked_(linked),
         machine_(*linked.machine_),
         inputs_(inputs),
-        limits_(limits),
-        end_ns_(runtime::add_ns(now_ns(), std::max<int64_t>(0, limits.deadline_ns))) {}
+        variables_(options.variables),
+        limits_(options.limits),
+        end_ns_(runtime::add_ns(now_ns(), std::max<int64_t>(0, limits_.deadline_ns))) {}
 
   Status start(bool waits) {
     IGNIS_TRY(linked_.check_devices());
     IGNIS_TRY(check_one_shot());
+    IGNIS_TRY(check_variables());
     IGNIS_TRY(check_inputs());
     // Its time slots are used again.
     IGNIS_TRY(read_times());
@@ -101,6 +103,15 @@ class Run {
     return Error(ErrorCode::InvalidArgument,
                  "A link with slots of the run-time ring runs once; link the template anew.",
                  "OneShot");
+  }
+
+  Status check_variables() const {
+    if (variables_.size() == linked_.variables_.size()) return Status::ok();
+    return Error(ErrorCode::InvalidArgument,
+                 "The schedule has " + std::to_string(linked_.variables_.size()) +
+                     " run-time variables; the run gives values for " +
+                     std::to_string(variables_.size()) + ".",
+                 "MissingVariable");
   }
 
   Status check_inputs() {
@@ -176,6 +187,7 @@ class Run {
 
   /// Mapping may be refused: before anything is submitted.
   Status fill_tables() {
+    std::copy(variables_.begin(), variables_.end(), linked_.variables_.begin());
     for (LinkedStep& step : linked_.steps_) {
       if (step.batch == nullptr) continue;
       LinkedBatch& linked = *step.batch;
@@ -187,6 +199,8 @@ class Run {
                          linked.devices[static_cast<size_t>(entry.device)]->map(at.memory));
         linked.values[i] = base + at.offset_bytes;
       }
+      std::copy(variables_.begin(), variables_.end(),
+                linked.values.end() - static_cast<std::ptrdiff_t>(variables_.size()));
     }
     return Status::ok();
   }
@@ -209,7 +223,7 @@ class Run {
       IGNIS_TRY(wait_before(i, step));
       times_.before_ns += now_ns() - begin_ns;
       begin_ns = now_ns();
-      if (step.is_batch) {
+      if (!step.is_host) {
         Status status = submit(*linked_.steps_[i].batch);
         if (!status) {
           lose_partners(i);
@@ -242,13 +256,15 @@ class Run {
       const auto submitted = other.batch->fence->submitted();
       linked_.waited_.insert(linked_.waited_.end(), submitted.begin(), submitted.end());
     }
-    if (step.is_batch) {
+    if (!step.is_host) {
       const LinkedBatch& batch = *linked_.steps_[index].batch;
       for (const TouchedOwner& touched : step.batch.touched) {
         wait_for_owner(touched.owner, batch.devices[static_cast<size_t>(touched.accessor)]);
       }
     } else {
-      for (const std::string& owner : step.host.touched) wait_for_owner(owner, nullptr);
+      for (const TouchedOwner& touched : step.batch.touched) {
+        wait_for_owner(touched.owner, nullptr);
+      }
     }
     return wait_for_waited();
   }
@@ -344,6 +360,7 @@ class Run {
   Status make_range_visible(QueuedDevice& device, const BufferRange& range) {
     if (range.size_bytes == 0) return Status::ok();
     const ScheduleBuffer& buffer = linked_.queues_->buffers[static_cast<size_t>(range.buffer)];
+    if (buffer.variable >= 0) return Status::ok();
     const auto lane = static_cast<size_t>(range.lane);
     const Placement& at = buffer.input >= 0 && !linked_.queues_->has_link_time_inputs
                               ? inputs_[static_cast<size_t>(buffer.input)].lanes[lane]
@@ -437,6 +454,7 @@ class Run {
   LinkedSchedule& linked_;
   Machine& machine_;
   std::span<const BoundInput> inputs_;
+  std::span<const int64_t> variables_;
   WaitLimits limits_;
   int64_t end_ns_;
   RunTimes times_;
@@ -462,13 +480,13 @@ class Run {
 Status run(LinkedSchedule& linked, std::span<const BoundInput> inputs, const RunOptions& options) {
   std::unique_lock<BoundedMutex> lock;
   IGNIS_TRY(Run::lock(linked, options.limits, lock));
-  return Run(linked, inputs, options.limits).start(options.waits);
+  return Run(linked, inputs, options).start(options.waits);
 }
 
 Status wait(LinkedSchedule& linked, const WaitLimits& limits) {
   std::unique_lock<BoundedMutex> lock;
   IGNIS_TRY(Run::lock(linked, limits, lock));
-  return Run(linked, {}, limits).finish();
+  return Run(linked, {}, {.limits = limits}).finish();
 }
 
 Status make_readable(Machine& machine, const Placement& placement, const WaitLimits& limits) {

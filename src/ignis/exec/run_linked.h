@@ -12,6 +12,8 @@ namespace ignis::exec {
 struct RunOptions {
   /// Comes back when everything is complete; else when everything has been submitted.
   bool waits = true;
+  /// Values of the run-time variables, by number.
+  std::span<const int64_t> variables{};
   /// Of all waits together; the stall limit of each.
   runtime::WaitLimits limits{30'000'000'000, 30'000'000'000};
 };
@@ -25,7 +27,8 @@ struct RunOptions {
 /// lost, its work counts as ended for others, and the run that it belonged to learns it from wait().
 /// Allocates nothing once its buffers have grown, profiling aside.
 ///
-/// Errors: InvalidArgument (AliasedArguments, InputTooSmall, MissingInput, OneShot); DeviceLost (StaleLink,
+/// Errors: InvalidArgument (AliasedArguments, InputTooSmall, MissingInput, MissingVariable,
+/// OneShot); DeviceLost (StaleLink,
 /// DeviceUnavailable, DeviceHang); Timeout (FenceTimeout, DeadlineExceeded, Busy); OutOfMemory (QueueFull). Steps before the
 /// one that failed may be under way; nothing of a later one is.
 Status run(LinkedSchedule& linked, std::span<const BoundInput> inputs = {},

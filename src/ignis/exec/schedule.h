@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace ignis::exec {
@@ -23,6 +22,9 @@ struct ScheduleBuffer {
       memory;            ///< one for each lane when known; empty: a placeholder of the link
   bool is_wire = false;  ///< stands for a far device of a network pair
   int other_end = -1;    ///< a wire: index of the buffer at its other end
+  /// Number of the run-time variable that it stands for; -1: none. Such a buffer is an int64 cell of the host that no call
+  /// writes and nobody places: each queue that reads it has a cell of its own, which each run fills.
+  int variable = -1;
   /// A stage of bounced copies: whom it serves, "CUDA" or "CUDA>AMD"; empty: no stage. The link gives all stages of one host
   /// and one name the same memory, which outlives every template.
   std::string stage_for;
@@ -56,6 +58,18 @@ struct BufferRange {
 
 enum class CallKind : uint8_t { Program, Copy, Other };
 
+/// An integer that a call binds: `value`, or with a number `run_time` the run's variable of that number plus `value`.
+struct CallVariable {
+  std::string name;
+  int64_t value = 0;
+  int run_time = -1;
+  bool operator==(const CallVariable&) const = default;
+};
+
+/// Bytes of the cell of a run-time variable, and how many a schedule may have.
+inline constexpr uint64_t kVariableBytes = 8;
+inline constexpr int kMostVariables = 4096;
+
 /// One step of a schedule. A copy has the arguments destination, source.
 struct ScheduleCall {
   CallKind kind = CallKind::Program;
@@ -64,7 +78,7 @@ struct ScheduleCall {
   std::vector<BufferView> arguments;
   std::vector<int> outs, ins;  ///< argument numbers written and read
   bool knows_writes = true;    ///< false: every argument counts as written
-  std::vector<std::pair<std::string, int64_t>> variables;
+  std::vector<CallVariable> variables;
   int64_t parts = 1;
   double flops = 0, bytes = 0;
   bool wants_signal = false;  ///< marked: its queue signals when it is done

@@ -199,14 +199,13 @@ GroupReport report_batches(const exec::QueueTemplate& queues) {
   int next = 0;
   for (size_t i = 0; i < queues.steps.size(); ++i) {
     const exec::TemplateStep& step = queues.steps[i];
-    const auto count =
-        static_cast<int>(step.is_batch ? step.batch.calls.size() : step.host.calls.size());
+    const auto count = static_cast<int>(step.batch.calls.size());
     CutReason cut = CutReason::End;
     if (i + 1 < queues.steps.size()) {
-      const bool is_host = !step.is_batch || !queues.steps[i + 1].is_batch;
+      const bool is_host = step.is_host || queues.steps[i + 1].is_host;
       cut = is_host ? CutReason::HostRun : CutReason::OtherGroup;
     }
-    report.groups.push_back({next, count, step.is_batch && count > 1, cut});
+    report.groups.push_back({next, count, !step.is_host && count > 1, cut});
     next += count;
   }
   return report;

@@ -177,8 +177,8 @@ TEST(CaptureGroups, BatchesOfTheQueueChainAreReportedAlike) {
   exec::QueueTemplate queues;
   const auto step = [&](bool is_batch, size_t calls) {
     exec::TemplateStep made;
-    made.is_batch = is_batch;
-    (is_batch ? made.batch.calls : made.host.calls).resize(calls);
+    made.is_host = !is_batch;
+    made.batch.calls.resize(calls);
     queues.steps.push_back(made);
   };
   step(true, 5);

@@ -52,8 +52,8 @@ Result<std::vector<Life>> find_lives(const Schedule& schedule, const MemoryPlanO
       const auto& names = options.devices_without_views;
       return std::find(names.begin(), names.end(), device) != names.end();
     };
-    lives[i].is_fixed = buffer.input >= 0 || !buffer.memory.empty() || buffer.is_wire ||
-                        !buffer.stage_for.empty() || buffer.size_bytes == 0 ||
+    lives[i].is_fixed = buffer.input >= 0 || buffer.variable >= 0 || !buffer.memory.empty() ||
+                        buffer.is_wire || !buffer.stage_for.empty() || buffer.size_bytes == 0 ||
                         buffer.devices.empty() ||
                         std::any_of(buffer.devices.begin(), buffer.devices.end(), has_no_views);
   }
@@ -139,7 +139,9 @@ Result<MemoryPlan> plan_memory(const Schedule& schedule, const MemoryPlanOptions
   for (size_t i = 0; i < lives.size(); ++i) {
     const Life& life = lives[i];
     const ScheduleBuffer& buffer = schedule.buffers[i];
-    if (life.first < 0 || buffer.input >= 0 || !buffer.memory.empty()) continue;
+    if (life.first < 0 || buffer.input >= 0 || buffer.variable >= 0 || !buffer.memory.empty()) {
+      continue;
+    }
     const auto rounded = round_up(buffer.size_bytes);
     const auto lanes = static_cast<uint64_t>(buffer.devices.size());
     const auto on_all = rounded ? checked_mul(*rounded, lanes) : std::nullopt;

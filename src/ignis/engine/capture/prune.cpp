@@ -170,10 +170,17 @@ class Pruner {
     for (size_t i = 0; i < uses_.size(); ++i) {
       const ScheduleCall& call = schedule_.calls[i];
       if (call.kind == exec::CallKind::Other) keep(i, CallFate::HasOtherEffect);
-      for (const auto& [name, value] : call.variables) {
+      for (const exec::CallVariable& variable : call.variables) {
         const auto& names = options_.run_time_variables;
-        if (std::find(names.begin(), names.end(), name) != names.end()) {
+        if (variable.run_time >= 0 ||
+            std::find(names.begin(), names.end(), variable.name) != names.end()) {
           keep(i, CallFate::BindsVariable);
+        }
+      }
+      for (const exec::BufferView& argument : call.arguments) {
+        const int buffer = argument.buffer;
+        if (schedule_.buffers[static_cast<size_t>(buffer)].variable >= 0) {
+          keep(i, CallFate::BindsVariable, buffer);
         }
       }
       for (const Use& use : uses(i)) {

@@ -132,7 +132,7 @@ TEST(CapturePruning, RandomNumbersVariablesAndUnknownEffectsStay) {
     t.push_back(calls.buffer("t" + std::to_string(i)));
     calls.sum(t.back(), {}, i);
   }
-  calls.schedule.calls[1].variables.emplace_back("v", 1);
+  calls.schedule.calls[1].variables.push_back({"v", 1});
   calls.schedule.calls[2].kind = exec::CallKind::Other;
   calls.sum(t[4], {t[3]});
   calls.sum(x, {t[0]});
@@ -276,7 +276,7 @@ struct RandomProgram {
     }
     exec::ScheduleCall& call =
         calls.sum(view(out, which), std::move(ins), static_cast<int64_t>(rng() % 1000));
-    if (rng() % 30 == 0) call.variables.emplace_back("v", 0);
+    if (rng() % 30 == 0) call.variables.push_back({"v", 0});
     if (rng() % 40 == 0) call.kind = exec::CallKind::Other;
     is_random.push_back(rng() % 30 == 0);
     if (is_random.back()) options.random_calls.push_back(number);

@@ -78,7 +78,7 @@ struct TestCalls {
       call.ins.push_back(static_cast<int>(call.arguments.size()));
       call.arguments.push_back(std::move(in));
     }
-    call.variables.emplace_back("add", add);
+    call.variables.push_back({"add", add});
     schedule.calls.push_back(std::move(call));
     return schedule.calls.back();
   }
@@ -119,8 +119,8 @@ struct TestHost {
     };
     const exec::BufferRange out = range(0);
     std::vector<int64_t> result(out.size_bytes / 8, 0);
-    for (const auto& [name, value] : call.variables) {
-      for (int64_t& one : result) one += name == "v" ? run_time_variable : value;
+    for (const exec::CallVariable& variable : call.variables) {
+      for (int64_t& one : result) one += variable.name == "v" ? run_time_variable : variable.value;
     }
     if (is_random) {
       ++next_random;

@@ -26,6 +26,8 @@ std::set<std::string> devices_of(const DeviceTable& table, std::span<const Sched
   return devices;
 }
 
+bool is_other(const PlacedCall& call) { return call.call.kind == exec::CallKind::Other; }
+
 /// The enqueued run that is being filled.
 class OpenRun {
  public:
@@ -125,7 +127,9 @@ std::vector<CallRun> cut_runs(const DeviceTable& table, std::span<const Schedule
   for (size_t i = 0; i < calls.size(); ++i) {
     if (calls[i].device.empty()) {
       close();
-      if (runs.empty() || !runs.back().is_host) runs.push_back({true, {{}}});
+      const bool goes_on =
+          !runs.empty() && runs.back().is_host && is_other(calls[i]) == is_other(calls[i - 1]);
+      if (!goes_on) runs.push_back({true, {{}}});
       runs.back().groups[0].push_back(static_cast<int>(i));
       continue;
     }
@@ -157,7 +161,8 @@ exec::Batch make_batch(const DeviceTable& table, const QueueChoice& choice,
     const PlacedCall& placed = calls[static_cast<size_t>(index)];
     devices.insert(placed.device);
     for (const exec::BufferRange& range : placed.call.arguments) {
-      if (!touches(range) || buffers[static_cast<size_t>(range.buffer)].is_wire) continue;
+      const ScheduleBuffer& buffer = buffers[static_cast<size_t>(range.buffer)];
+      if (!touches(range) || buffer.is_wire || buffer.variable >= 0) continue;
       for (const std::string& owner : owners_of(buffers, range)) {
         if (table.is_enqueued(owner)) {
           devices.insert(owner);
@@ -185,20 +190,21 @@ exec::Batch make_batch(const DeviceTable& table, const QueueChoice& choice,
   return batch;
 }
 
-exec::HostRun make_host_run(std::span<const ScheduleBuffer> buffers,
+exec::Batch make_host_batch(const DeviceTable& table, std::span<const ScheduleBuffer> buffers,
                             std::span<const PlacedCall> calls, std::span<const int> group) {
-  exec::HostRun run;
+  exec::Batch run;
+  run.devices = {table.host};
   std::set<std::string> touched;
   for (const int index : group) {
     exec::BatchCall call = calls[static_cast<size_t>(index)].call;
     call.tag = static_cast<int>(run.calls.size());
     for (const exec::BufferRange& range : call.arguments) {
-      if (!touches(range)) continue;
+      if (!touches(range) || buffers[static_cast<size_t>(range.buffer)].variable >= 0) continue;
       for (const std::string& owner : owners_of(buffers, range)) touched.insert(owner);
     }
     run.calls.push_back(std::move(call));
   }
-  run.touched.assign(touched.begin(), touched.end());
+  for (const std::string& owner : touched) run.touched.push_back({owner, 0});
   return run;
 }
 

@@ -50,8 +50,8 @@ exec::Batch make_batch(const DeviceTable& table, const QueueChoice& choice,
                        std::span<const exec::ScheduleBuffer> buffers,
                        std::span<const PlacedCall> calls, std::span<const int> group);
 
-/// Makes the host run of one group.
-exec::HostRun make_host_run(std::span<const exec::ScheduleBuffer> buffers,
+/// Makes the host run of one group: a batch of the host, which touches all owners of its calls' memory, itself included.
+exec::Batch make_host_batch(const DeviceTable& table, std::span<const exec::ScheduleBuffer> buffers,
                             std::span<const PlacedCall> calls, std::span<const int> group);
 
 }  // namespace ignis::engine

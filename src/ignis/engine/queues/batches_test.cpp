@@ -107,7 +107,7 @@ TEST(Batches, BA7_ThereAndBackAroundAHostKernel) {
   const exec::QueueTemplate made = world.made();
   EXPECT_EQ(steps_text(made), "batch k0 c1 | host k2 | batch c3 k4");
   EXPECT_EQ(made.steps[1].after, std::vector<int>{0});
-  EXPECT_EQ(made.steps[1].host.touched, std::vector<std::string>{"CPU"});
+  EXPECT_EQ(made.steps[1].batch.touched, (std::vector<exec::TouchedOwner>{{"CPU", 0}}));
   EXPECT_EQ(made.steps[0].batch.touched, (std::vector<exec::TouchedOwner>{{"CPU", 0}}));
 }
 

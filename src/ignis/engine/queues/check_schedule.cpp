@@ -2,6 +2,7 @@
 
 #include "ignis/engine/queues/view.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,17 @@ Status check_buffer(const exec::ScheduleBuffer& buffer, const DeviceTable& table
     return refuse(name + " has " + std::to_string(buffer.devices.size()) + " lanes and " +
                   std::to_string(buffer.memory.size()) + " blocks of memory.");
   }
+  if (buffer.variable >= 0) {
+    const bool is_cell = buffer.variable < exec::kMostVariables &&
+                         buffer.size_bytes == exec::kVariableBytes && buffer.memory.empty() &&
+                         buffer.input < 0 && buffer.stage_for.empty() && !buffer.is_wire &&
+                         buffer.devices == std::vector<std::string>{table.host};
+    if (!is_cell) {
+      return refuse(name + " stands for run-time variable " + std::to_string(buffer.variable) +
+                    " and is no cell of " + std::to_string(exec::kVariableBytes) + " bytes on '" +
+                    table.host + "' without memory.");
+    }
+  }
   for (size_t i = 0; i < buffer.memory.size(); ++i) {
     const runtime::Memory* memory = buffer.memory[i].get();
     if (memory == nullptr) return refuse(name + " has an empty block of memory.");
@@ -50,6 +62,23 @@ Status check_argument_numbers(const std::string& name, const std::vector<int>& n
   return Status::ok();
 }
 
+/// Cells of run-time variables are read by programs and callbacks.
+Status check_cells(const exec::Schedule& schedule, const exec::ScheduleCall& call,
+                   const std::string& name) {
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    const exec::ScheduleBuffer& buffer =
+        schedule.buffers[static_cast<size_t>(call.arguments[i].buffer)];
+    if (buffer.variable < 0) continue;
+    const bool writes = !call.knows_writes || std::find(call.outs.begin(), call.outs.end(),
+                                                        static_cast<int>(i)) != call.outs.end();
+    if (writes || call.kind == exec::CallKind::Copy) {
+      return refuse(name + (writes ? " writes" : " copies") + " buffer '" + buffer.name +
+                    "', which stands for a run-time variable; programs read it.");
+    }
+  }
+  return Status::ok();
+}
+
 Status check_call(const exec::Schedule& schedule, const exec::ScheduleCall& call) {
   const std::string name = "Call '" + call.name + "'";
   for (const exec::BufferView& argument : call.arguments) {
@@ -58,6 +87,13 @@ Status check_call(const exec::Schedule& schedule, const exec::ScheduleCall& call
   }
   IGNIS_TRY(check_argument_numbers(name, call.outs, call.arguments.size()));
   IGNIS_TRY(check_argument_numbers(name, call.ins, call.arguments.size()));
+  IGNIS_TRY(check_cells(schedule, call, name));
+  for (const exec::CallVariable& variable : call.variables) {
+    if (variable.run_time >= exec::kMostVariables) {
+      return refuse(name + " binds run-time variable " + std::to_string(variable.run_time) +
+                    "; there are at most " + std::to_string(exec::kMostVariables) + ".");
+    }
+  }
   switch (call.kind) {
     case exec::CallKind::Program:
       if (!is_index(call.program, schedule.programs.size())) {

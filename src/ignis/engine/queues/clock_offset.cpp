@@ -35,7 +35,6 @@ exec::QueueTemplate clock_template(const std::string& device) {
   append(Command::Kind::Timestamp, call.end_slot);
   append(Command::Kind::StoreReached);
   exec::TemplateStep step;
-  step.is_batch = true;
   step.batch.devices = {device};
   step.batch.calls = {call};
   step.batch.streams = {std::move(stream)};

@@ -106,20 +106,20 @@ class StepOrder {
   /// Steps come in order; `step` is the next.
   std::vector<int> add(const TemplateStep& step) {
     Seen seen;
-    for (const BatchCall& call : step.is_batch ? step.batch.calls : step.host.calls) {
+    for (const BatchCall& call : step.batch.calls) {
       seen.accesses.push_back(bases_.accesses_of(call));
-      seen.timelines.push_back(step.is_batch ? timelines_of(step.batch, call)
-                                             : std::set<std::string>());
+      seen.timelines.push_back(step.is_host ? std::set<std::string>()
+                                            : timelines_of(step.batch, call));
     }
     std::vector<int> after;
     for (size_t i = 0; i < seen_.size(); ++i) {
       // A host run that waited for a batch came back before anything behind it is submitted.
-      if (!steps_[i].is_batch || is_complete_[i]) continue;
+      if (steps_[i].is_host || is_complete_[i]) continue;
       if (must_follow(seen, seen_[i])) after.push_back(static_cast<int>(i));
     }
     seen_.push_back(std::move(seen));
     is_complete_.push_back(false);
-    if (!step.is_batch) {
+    if (step.is_host) {
       for (const int i : after) is_complete_[static_cast<size_t>(i)] = true;
     }
     return after;
@@ -203,9 +203,9 @@ Result<QueueTemplate> make_template(const Schedule& prepared, size_t call_count,
   for (const CallRun& run : cut_runs(table, prepared.buffers, bases, calls)) {
     for (size_t group = 0; group < run.groups.size(); ++group) {
       TemplateStep step;
-      step.is_batch = !run.is_host;
+      step.is_host = run.is_host;
       if (run.is_host) {
-        step.host = make_host_run(prepared.buffers, calls, run.groups[group]);
+        step.batch = make_host_batch(table, prepared.buffers, calls, run.groups[group]);
       } else {
         step.batch = make_batch(table, options.queues, prepared.buffers, calls, run.groups[group]);
         // A wait for the first half of a network copy alone would never end.

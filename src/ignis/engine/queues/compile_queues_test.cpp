@@ -18,9 +18,9 @@ TEST(CompileQueues, AScheduleOfTheHostAloneHasATemplate) {
   world.copy(b, a);
   world.other({b});
   const exec::QueueTemplate made = world.made();
-  EXPECT_EQ(steps_text(made), "host k0 c1 k2");
-  EXPECT_EQ(made.steps[0].host.touched, std::vector<std::string>{"CPU"});
-  EXPECT_EQ(made.steps[0].host.calls[2].tag, 2);
+  EXPECT_EQ(steps_text(made), "host k0 c1 | host k2");
+  EXPECT_EQ(made.steps[0].batch.touched, (std::vector<exec::TouchedOwner>{{"CPU", 0}}));
+  EXPECT_EQ(made.steps[0].batch.calls[1].tag, 1);
 }
 
 /// Each line with four more spaces in front of it, as a block of a page.

@@ -240,7 +240,7 @@ class CopySplitter {
 Result<bool> can_reach(const DeviceTable& table, const QueueHooks& hooks, const std::string& device,
                        const ScheduleBuffer& buffer, int lane) {
   const std::string& owner = buffer.devices[static_cast<size_t>(std::max(0, lane))];
-  if (owner == device || buffer.is_wire) return true;
+  if (owner == device || buffer.is_wire || buffer.variable >= 0) return true;
   if (hooks.can_map) return hooks.can_map(device, buffer, std::max(0, lane));
   return owner == table.host || table.peer_group(owner) == table.peer_group(device);
 }

@@ -182,7 +182,7 @@ std::vector<exec::InputUse> collect_input_uses(const exec::QueueTemplate& queue_
     }
   };
   for (const exec::TemplateStep& step : queue_template.steps) {
-    for (const exec::BatchCall& call : step.is_batch ? step.batch.calls : step.host.calls) {
+    for (const exec::BatchCall& call : step.batch.calls) {
       add_call(call);
     }
   }

@@ -46,6 +46,7 @@ class StreamEncoder {
   StreamEncoder(const QueueTemplate& made, Batch& batch, QueueStream& stream,
                 Numbers<TableEntry>& table, const QueuedDevice& device)
       : made_(made),
+        variables_(static_cast<size_t>(exec::count_variables(made))),
         batch_(batch),
         stream_(stream),
         table_(table),
@@ -93,7 +94,9 @@ class StreamEncoder {
         to.size_bytes = call.arguments[0].size_bytes;
       }
       to.parts = call.parts;
-      for (const auto& [name, value] : call.variables) to.variables.push_back({-1, value});
+      for (const exec::CallVariable& variable : call.variables) {
+        to.variables.push_back({variable.run_time, variable.value});
+      }
       for (const exec::BufferRange& range : call.arguments) {
         IGNIS_TRY_ASSIGN(const Patch argument, describe(call, range));
         to.arguments.push_back(argument);
@@ -118,13 +121,29 @@ class StreamEncoder {
                    "BadOffset");
     }
     patch.addend = static_cast<int64_t>(range.offset_bytes);
-    if (buffer.input >= 0 && !made_.has_link_time_inputs) {
+    if (buffer.variable >= 0) {
+      patch.source = Patch::Source::Part;
+      patch.index = cell_of(buffer.variable);
+    } else if (buffer.input >= 0 && !made_.has_link_time_inputs) {
       patch.source = Patch::Source::Input;
       patch.index = table_.of({buffer.input, range.lane, stream_.device});
     } else {
       patch.index = number(LinkAddress::Kind::Buffer, range.buffer, range.lane);
     }
     return patch;
+  }
+
+  /// The part that holds a run-time variable for this stream's device.
+  int cell_of(int variable) {
+    std::vector<runtime::EncodedPart>& parts = stream_.encoded.parts;
+    const auto [found, is_new] = cells_.try_emplace(variable, static_cast<int>(parts.size()));
+    if (is_new) {
+      runtime::EncodedPart cell;
+      cell.bytes.resize(exec::kVariableBytes);
+      cell.patches.push_back({.source = Patch::Source::Variable, .index = variable});
+      parts.push_back(std::move(cell));
+    }
+    return found->second;
   }
 
   /// Numbers only what the stream names: each number costs the link a mapping.
@@ -207,17 +226,19 @@ class StreamEncoder {
       case Patch::Source::Part: return stream_.encoded.parts.size();
       case Patch::Source::Timeline: return batch_.devices.size();
       case Patch::Source::Input: return batch_.table.size();
-      case Patch::Source::Variable: return 0;  // a schedule binds all of its variables
+      case Patch::Source::Variable: return variables_;
     }
     return 0;
   }
 
   const QueueTemplate& made_;
+  size_t variables_;
   Batch& batch_;
   QueueStream& stream_;
   Numbers<TableEntry>& table_;
   const QueuedDevice& device_;
   Numbers<LinkAddress> addresses_;
+  std::map<int, int> cells_;  ///< part of each run-time variable
   std::vector<runtime::EncodedCall> calls_;
   std::vector<int> signals_, slots_, timelines_;
 };
@@ -226,7 +247,7 @@ class StreamEncoder {
 
 Status encode_template(QueueTemplate& made, const DeviceFinder& find_device) {
   for (exec::TemplateStep& step : made.steps) {
-    if (!step.is_batch) continue;
+    if (step.is_host) continue;
     Batch& batch = step.batch;
     Numbers<TableEntry> table(batch.table);
     for (QueueStream& stream : batch.streams) {

@@ -28,7 +28,7 @@ Result<std::vector<exec::ScheduleCall>> split_lanes(std::span<const exec::Schedu
     for (exec::BufferView& argument : one.arguments) {
       if (count_lanes(buffers, argument) > 1) argument = select_lane(std::move(argument), lane);
     }
-    one.variables.emplace_back(kLaneVariable, lane);
+    one.variables.push_back({std::string(kLaneVariable), lane});
   }
   return calls;
 }

@@ -169,7 +169,7 @@ TEST(RandomSchedules, RunInFlightAsTheyDoInOrder) {
     const TestMemory start = expected;
     run_in_order(world.schedule, expected);
     for (const exec::TemplateStep& step : made->steps) {
-      (step.is_batch ? batches : host_runs) += 1;
+      (step.is_host ? host_runs : batches) += 1;
       orders += static_cast<int64_t>(step.after.size());
     }
     for (const exec::ScheduleBuffer& buffer : made->buffers) {

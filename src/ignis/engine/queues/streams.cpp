@@ -322,11 +322,11 @@ std::string to_text(const exec::QueueTemplate& made) {
   std::string text;
   for (size_t i = 0; i < made.steps.size(); ++i) {
     const exec::TemplateStep& step = made.steps[i];
-    text += (step.is_batch ? "batch " : "host ") + std::to_string(i);
-    if (step.is_batch && !step.batch.waits) text += " no-wait";
+    text += (step.is_host ? "host " : "batch ") + std::to_string(i);
+    if (!step.batch.waits) text += " no-wait";
     for (const int earlier : step.after) text += " after " + std::to_string(earlier);
     text += "\n";
-    for (const BatchCall& call : step.is_batch ? step.batch.calls : step.host.calls) {
+    for (const BatchCall& call : step.batch.calls) {
       text += "  " + std::string(call.kind == exec::CallKind::Copy ? "c" : "k") +
               std::to_string(call.tag) + " " + call.name + "(" +
               arguments_text(made.buffers, call) + ")\n";

@@ -165,7 +165,7 @@ TEST_F(QueueStreams, BA3_LanesRunInAnyOrder) {
     const exec::BatchCall& call = made.steps[0].batch.calls[static_cast<size_t>(lane)];
     EXPECT_EQ(call.arguments[0].lane, lane);
     ASSERT_EQ(call.variables.size(), 1u);
-    EXPECT_EQ(call.variables[0], (std::pair<std::string, int64_t>("lane", lane)));
+    EXPECT_EQ(call.variables[0], (exec::CallVariable{"lane", lane}));
   }
   EXPECT_EQ(all_orders(world_, made), (std::set<std::vector<int>>{{0, 1}, {1, 0}}));
 }

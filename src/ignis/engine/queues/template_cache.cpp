@@ -75,6 +75,7 @@ class KeyWriter {
     number(buffer.size_bytes);
     number(buffer.input);
     number(buffer.is_wire);
+    number(buffer.variable);
     key_.put_text(buffer.stage_for);
     number(buffer.memory.size());  // of a prepared schedule with numbered inputs: none
     for (const runtime::MemoryRef& memory : buffer.memory) {
@@ -103,9 +104,10 @@ class KeyWriter {
     numbers(call.ins);
     number(call.knows_writes);
     number(call.variables.size());
-    for (const auto& [name, value] : call.variables) {
-      key_.put_text(name);
-      number(value);
+    for (const exec::CallVariable& variable : call.variables) {
+      key_.put_text(variable.name);
+      number(variable.value);
+      number(variable.run_time);
     }
     number(call.parts);
     key_.put(call.flops);
@@ -124,7 +126,7 @@ uint64_t size_of(const exec::QueueTemplate& made) {
   }
   for (const exec::TemplateStep& step : made.steps) {
     size += sizeof step;
-    for (const exec::BatchCall& call : step.is_batch ? step.batch.calls : step.host.calls) {
+    for (const exec::BatchCall& call : step.batch.calls) {
       size += sizeof call + call.name.size() + call.arguments.size() * sizeof(exec::BufferRange);
     }
     for (const exec::QueueStream& stream : step.batch.streams) {

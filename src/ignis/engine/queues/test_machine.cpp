@@ -123,8 +123,8 @@ class Flight {
 
   void take_step() {
     const exec::TemplateStep& step = made_.steps[next_];
-    if (!step.is_batch) {
-      for (const BatchCall& call : step.host.calls) write(memory_, start(call));
+    if (step.is_host) {
+      for (const BatchCall& call : step.batch.calls) write(memory_, start(call));
     } else {
       Batch batch;
       batch.step = static_cast<int>(next_);
@@ -146,8 +146,8 @@ class Flight {
         (call.program >= 0 &&
          made_.programs[static_cast<size_t>(call.program)].name.starts_with("copy_"));
     int lane = -1;
-    for (const auto& [name, value] : call.variables) {
-      if (name == "lane") lane = static_cast<int>(value);
+    for (const exec::CallVariable& variable : call.variables) {
+      if (variable.name == "lane") lane = static_cast<int>(variable.value);
     }
     return compute(memory_, is_copy, call.name, lane, call.arguments, call.outs);
   }

@@ -121,11 +121,11 @@ inline std::string steps_text(const exec::QueueTemplate& made) {
   std::string text;
   for (const exec::TemplateStep& step : made.steps) {
     if (!text.empty()) text += " | ";
-    text += step.is_batch ? "batch" : "host";
-    for (const exec::BatchCall& call : step.is_batch ? step.batch.calls : step.host.calls) {
+    text += step.is_host ? "host" : "batch";
+    for (const exec::BatchCall& call : step.batch.calls) {
       text += " " + call.name;
     }
-    if (step.is_batch && !step.batch.waits) text += " no-wait";
+    if (!step.batch.waits) text += " no-wait";
   }
   return text;
 }
