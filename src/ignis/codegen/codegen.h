@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ignis/base/program_image.h"
+#include "ignis/base/submit_program.h"
 #include "ignis/base/target.h"
 #include "ignis/codegen/program.h"
 #include "ignis/ir/graph.h"
@@ -44,6 +45,10 @@ Result<Lowered> lower(const ir::Node& sink, const Config& config, bool keep_text
 /// Thread-safe. `keep_source` also fills ProgramImage::source with the LLVM IR.
 Result<ProgramImage> compile_llvm(const Program& program, const Target& target,
                                   bool keep_source = false);
+/// Compiles a submit program (base/submit_program.h): an object like a kernel's, whose time to compile and whose size grow with
+/// the stores that stand in the code, and not with a table's rows. Errors: InvalidArgument for what is no legal store.
+Result<ProgramImage> compile_submit_program(const SubmitCode& code, const Target& target,
+                                            const std::string& name);
 /// The compiler behind compile_llvm and its version, "llvm 19.1.7": part of what an artifact says of itself.
 std::string compiler_id();
 /// What compiles programs for `target`: compiler_id(), or for the "c" renderer the first line of what the C compiler says

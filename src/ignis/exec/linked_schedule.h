@@ -21,12 +21,6 @@
 
 namespace ignis::exec {
 
-/// Words with holes that change from run to run: a stream's, or a part's in memory that a device reads.
-struct LinkedWords {
-  std::span<std::byte> words;
-  std::vector<PatchRecord> patches;
-};
-
 /// A batch with real addresses. Its commands, signals and time slots are used again by each run of it.
 struct LinkedBatch {
   const Batch* batch = nullptr;
@@ -34,7 +28,7 @@ struct LinkedBatch {
   std::vector<Placement> slots;  ///< by device: signals, the epoch and time slots
   std::vector<std::vector<std::byte>> stream_words;
   std::vector<Placement> parts;
-  std::vector<LinkedWords> words;     ///< of streams and parts
+  RunTimeWords words;                 ///< of streams and parts
   std::vector<StreamSubmit> submits;  ///< in submit order
   /// What run-time patches name: the address table, then N of each device, then the run's variables.
   std::vector<uint64_t> values;

@@ -321,6 +321,13 @@ Status Linker::link_batch(LinkedBatch& linked) {
       IGNIS_TRY(link_words(linked, stream, part.patches, parts, bytes, words.patches));
       IGNIS_TRY(device.upload(at.memory, at.offset_bytes, bytes));
       if (words.patches.empty()) continue;
+      if (device.capabilities().crosses_host_memory) {
+        words.window = &device;
+        words.memory = at.memory;
+        words.offset_bytes = at.offset_bytes;
+        linked.words.add(std::move(words));
+        continue;
+      }
       if (at.memory->host() == nullptr) {
         return Error(ErrorCode::Unsupported,
                      "Device '" + device.name() +
@@ -328,7 +335,7 @@ Status Linker::link_batch(LinkedBatch& linked) {
                      std::string(runtime::reason::kNotMappable));
       }
       words.words = {at.memory->host() + at.offset_bytes, bytes.size()};
-      linked.words.push_back(std::move(words));
+      linked.words.add(std::move(words));
     }
     std::vector<std::byte>& bytes = linked.stream_words[i];
     bytes = stream.encoded.bytes;
@@ -336,8 +343,9 @@ Status Linker::link_batch(LinkedBatch& linked) {
     IGNIS_TRY(link_words(linked, stream, stream.encoded.patches, parts, bytes, words.patches));
     words.words = bytes;
     linked.submits.push_back({stream.device, stream.queue, bytes});
-    if (!words.patches.empty()) linked.words.push_back(std::move(words));
+    if (!words.patches.empty()) linked.words.add(std::move(words));
   }
+  IGNIS_TRY(load_submit_program(linked));
 
   std::vector<std::atomic<uint64_t>*> signals;
   for (size_t i = 0; i < batch.streams.size(); ++i) {
@@ -355,11 +363,19 @@ Status Linker::link_batch(LinkedBatch& linked) {
   linked.patch = [to = &linked](std::span<const uint64_t> announced_before) {
     std::copy(announced_before.begin(), announced_before.end(),
               to->values.begin() + static_cast<std::ptrdiff_t>(to->batch->table.size()));
-    for (const LinkedWords& words : to->words)
-      apply_patches(words.patches, to->values, words.words);
-    return Status::ok();
+    return to->words.fill(to->values);
   };
   return Status::ok();
+}
+
+Status Linker::load_submit_program(LinkedBatch& linked) {
+  const int number = linked.batch->submit_program;
+  // A machine that runs nothing on the host loads nothing for it.
+  if (number < 0 || machine_->options().host == nullptr) return Status::ok();
+  const SubmitProgram& made = queues_.submit_programs[static_cast<size_t>(number)];
+  IGNIS_TRY_ASSIGN(std::shared_ptr<const runtime::Program> program,
+                   machine_->host_program(made.image));
+  return linked.words.use(made, std::move(program));
 }
 
 Status Linker::link_host_run(LinkedHostRun& run) {

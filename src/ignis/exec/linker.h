@@ -34,6 +34,7 @@ class Linker {
   void request_slots_and_parts();
   Status pack();
   Status link_batch(LinkedBatch& batch);
+  Status load_submit_program(LinkedBatch& batch);
   Status link_words(LinkedBatch& batch, const QueueStream& stream,
                     std::span<const runtime::Patch> patches, std::span<const uint64_t> parts,
                     std::span<std::byte> bytes, std::vector<PatchRecord>& run_time);

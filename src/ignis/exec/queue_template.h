@@ -1,5 +1,7 @@
 #pragma once
 
+#include "ignis/base/program_image.h"
+#include "ignis/exec/content_hash.h"
 #include "ignis/exec/schedule.h"
 
 #include <cstdint>
@@ -75,6 +77,8 @@ struct Batch {
   std::vector<TouchedOwner> touched;  ///< owners that are no device of the batch
   bool waits = true;                  ///< false: the "do not wait here" mark
   std::vector<TableEntry> table;      ///< what the numbers of its streams' input patches mean
+  int submit_program =
+      -1;  ///< index into QueueTemplate::submit_programs; -1: run-time holes are filled by a loop
   bool operator==(const Batch&) const = default;
 };
 
@@ -101,10 +105,20 @@ struct InputUse {
   bool operator==(const InputUse&) const = default;
 };
 
+/// Generated code that fills the run-time holes of a batch (base/submit_program.h). It is for the host's architecture: a
+/// template without any means the same and is a little slower to submit.
+struct SubmitProgram {
+  ProgramImage image;
+  ContentHash
+      code{};  ///< of the SubmitCode it is made of; the link holds the batch's own stores against it
+  bool is_rolled = false;
+};
+
 /// A schedule after every decision about queues, and still without an address.
 struct QueueTemplate {
   std::vector<ScheduleBuffer> buffers;  ///< stages and wires included
   std::vector<ProgramImage> programs;
+  std::vector<SubmitProgram> submit_programs;  ///< of its batches; equal ones once
   std::vector<TemplateStep> steps;
   int input_count = 0;
   bool has_link_time_inputs = false;  ///< a long schedule: input addresses are baked at link

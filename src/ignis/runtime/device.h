@@ -63,6 +63,10 @@ class Program {
 
   const std::string& name() const { return name_; }
   int buffer_count() const { return buffer_count_; }
+  /// The entry of base/program_image.h where the program is code of this process, which any thread may call while the program
+  /// lives; null elsewhere.
+  using HostEntry = void (*)(void* const* buffers, int64_t part, int64_t parts);
+  virtual HostEntry host_entry() const { return nullptr; }
 
  protected:
   Program(std::string name, int buffer_count)

@@ -1,5 +1,6 @@
 #include "ignis/runtime/queued_device.h"
 
+#include <array>
 #include <cstring>
 
 namespace ignis::runtime {
@@ -19,6 +20,13 @@ Status QueuedDevice::upload(const MemoryRef& to, uint64_t offset_bytes,
   }
   if (!bytes.empty()) std::memcpy(to->host() + offset_bytes, bytes.data(), bytes.size());
   return {};
+}
+
+Status QueuedDevice::store_word(const MemoryRef& to, uint64_t offset_bytes, uint64_t value,
+                                uint32_t width_bytes) {
+  std::array<std::byte, 8> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i));
+  return upload(to, offset_bytes, std::span(bytes).first(width_bytes));
 }
 
 }  // namespace ignis::runtime

@@ -171,6 +171,10 @@ class QueuedDevice {
   /// Errors: InvalidArgument for bytes outside, DeviceLost with the reason UploadFailed or DeviceUnavailable.
   virtual Status upload(const MemoryRef& to, uint64_t offset_bytes,
                         std::span<const std::byte> bytes);
+  /// Stores a word of 1, 2, 4 or 8 bytes, little-endian, into memory of this device: how a run changes words that the host
+  /// reaches only through a window (Capabilities::crosses_host_memory). Allocates nothing. Errors: as upload().
+  virtual Status store_word(const MemoryRef& to, uint64_t offset_bytes, uint64_t value,
+                            uint32_t width_bytes);
   /// Makes what the device wrote to these bytes visible to a reader on the host; nothing to do where memory is coherent.
   virtual Status make_visible(const MemoryRef& /*memory*/, uint64_t /*begin_bytes*/,
                               uint64_t /*end_bytes*/) {

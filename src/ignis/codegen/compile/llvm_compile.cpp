@@ -28,8 +28,8 @@
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Utils/Mem2Reg.h>
 
-#include <cstring>
 #include <mutex>
+#include <span>
 
 namespace ignis::codegen {
 
@@ -105,9 +105,9 @@ class CodeGenerator {
   bool is_worn() const { return uses_ >= 256; }
 
   /// Renders, cleans up and emits.
-  std::string generate(const Program& program, const Target& target, std::string* source) {
+  std::string generate(const ModuleRenderer& render, std::string* source) {
     ++uses_;
-    const std::unique_ptr<llvm::Module> module = render_llvm(program, target, context_);
+    const std::unique_ptr<llvm::Module> module = render(context_);
     module->setTargetTriple(machine_->getTargetTriple().str());
     module->setDataLayout(machine_->createDataLayout());
     module->setPICLevel(llvm::PICLevel::SmallPIC);
@@ -139,18 +139,23 @@ class CodeGenerator {
   llvm::legacy::PassManager passes_;  // writes to out_
 };
 
-/// The object of a program, by this thread's generator. Threads share nothing, so calls may run at the same time.
-Result<std::string> generate_object(const Program& program, const Target& target,
-                                    std::string* source) {
-  IGNIS_TRY(verify_program(program));
+ModuleRenderer renderer_of(const Program& program, const Target& target) {
+  return [&](llvm::LLVMContext& context) { return render_llvm(program, target, context); };
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> generate_object(const std::string& name, const Target& target,
+                                               const ModuleRenderer& render, std::string* source) {
   static thread_local std::unique_ptr<CodeGenerator> generator;
   if (generator == nullptr || !generator->is_for(target) || generator->is_worn()) {
     IGNIS_TRY_ASSIGN(generator, CodeGenerator::create(target, EmitKind::Object));
   }
-  return generator->generate(program, target, source);
+  const std::string object = generator->generate(render, source);
+  IGNIS_TRY(check_self_contained(object, name));
+  const auto bytes = std::as_bytes(std::span(object));
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
-
-}  // namespace
 
 Result<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const Target& target) {
   initialize_targets_once();
@@ -239,18 +244,16 @@ Result<ProgramImage> compile_llvm(const Program& program, const Target& target, 
   ProgramImage image;
   image.name = entry_symbol(program);
   image.buffer_count = program.buffer_count;
-  IGNIS_TRY_ASSIGN(const std::string object,
-                   generate_object(program, target, keep_source ? &image.source : nullptr));
-  IGNIS_TRY(check_self_contained(object, program.name));
-  image.object.resize(object.size());
-  std::memcpy(image.object.data(), object.data(), object.size());
+  IGNIS_TRY(verify_program(program));
+  IGNIS_TRY_ASSIGN(image.object, generate_object(program.name, target, renderer_of(program, target),
+                                                 keep_source ? &image.source : nullptr));
   return image;
 }
 
 Result<std::string> assemble_llvm(const Program& program, const Target& target) {
   IGNIS_TRY(verify_program(program));
   IGNIS_TRY_ASSIGN(const auto generator, CodeGenerator::create(target, EmitKind::Assembly));
-  return generator->generate(program, target, nullptr);
+  return generator->generate(renderer_of(program, target), nullptr);
 }
 
 }  // namespace ignis::codegen

@@ -3,10 +3,14 @@
 #include "ignis/base/result.h"
 #include "ignis/base/target.h"
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace llvm {
+class LLVMContext;
 class Module;
 class TargetMachine;
 }  // namespace llvm
@@ -19,6 +23,14 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const Target& t
 
 /// Runs the short clean-up list (llvm_compile.cpp) over a module of render_llvm.
 void optimize_module(llvm::Module& module, llvm::TargetMachine& machine);
+
+/// Makes a module with one external function of the entry ABI, without a target triple.
+using ModuleRenderer = std::function<std::unique_ptr<llvm::Module>(llvm::LLVMContext& context)>;
+
+/// Renders, cleans up and emits an object that refers to nothing outside itself, by this thread's generator: threads share
+/// nothing, and calls may run at the same time. `source` may be null; else it gets the LLVM IR. `name` is for errors.
+Result<std::vector<std::byte>> generate_object(const std::string& name, const Target& target,
+                                               const ModuleRenderer& render, std::string* source);
 
 enum class EmitKind : uint8_t { Object, Assembly };
 /// Generates code into a byte string. Errors: Internal.

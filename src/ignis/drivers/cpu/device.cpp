@@ -31,6 +31,7 @@ class CpuProgram final : public runtime::Program {
         object_(std::move(object)),
         entry_(object_.entry()) {}
   Entry entry() const { return entry_; }
+  HostEntry host_entry() const override { return entry_; }
 
  private:
   LoadedObject object_;

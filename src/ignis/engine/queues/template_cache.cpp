@@ -30,6 +30,9 @@ class KeyWriter {
     number(options.aliased_inputs.size());
     for (const std::vector<int>& set : options.aliased_inputs) numbers(set);
     number(environment.table.fingerprint());  // switches included
+    const SubmitCompiler* const submit = environment.submit_compiler;
+    key_.put_text(submit == nullptr ? "" : submit->identity);
+    number(submit == nullptr ? 0 : submit->most_in_code);
     add_devices(prepared, environment.find_device);
     number(prepared.buffers.size());
     for (const ScheduleBuffer& buffer : prepared.buffers) add(buffer);
@@ -124,6 +127,9 @@ uint64_t size_of(const exec::QueueTemplate& made) {
   for (const ProgramImage& image : made.programs) {
     size += sizeof image + image.object.size() + image.source.size();
   }
+  for (const exec::SubmitProgram& program : made.submit_programs) {
+    size += sizeof program + program.image.object.size();
+  }
   for (const exec::TemplateStep& step : made.steps) {
     size += sizeof step;
     for (const exec::BatchCall& call : step.batch.calls) {
@@ -194,6 +200,9 @@ Result<exec::TemplateRef> TemplateCache::compile(const Schedule& schedule,
   IGNIS_TRY_ASSIGN(exec::QueueTemplate made, make_template(prepared, schedule.calls.size(),
                                                            environment.table, environment.options));
   IGNIS_TRY(encode_template(made, environment.find_device));
+  if (environment.submit_compiler != nullptr) {
+    IGNIS_TRY(add_submit_programs(made, environment.find_device, *environment.submit_compiler));
+  }
   exec::TemplateRef shared = std::make_shared<const exec::SharedTemplate>(std::move(made));
   count_compile(begin_ns);
   if (is_cached) shared = keep(std::move(key), std::move(shared));

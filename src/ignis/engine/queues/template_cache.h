@@ -3,6 +3,7 @@
 #include "ignis/base/result.h"
 #include "ignis/engine/queues/compile_queues.h"
 #include "ignis/engine/queues/encode.h"
+#include "ignis/engine/queues/submit_program.h"
 #include "ignis/exec/link.h"
 #include "ignis/exec/linked_schedule.h"
 
@@ -31,7 +32,7 @@ struct TemplateCacheCounts {
 
 /// Templates of schedules, by everything that changes them (queue spec 8): the prepared schedule with its inputs numbered,
 /// profiling, all-to-all or not, copy queues, aliased inputs, whether inputs are baked, the devices' capabilities,
-/// generations and encoders, which kinds are switched off. Holds no buffer of a caller. Least recently used templates go when
+/// generations and encoders, which kinds are switched off, who makes the submit programs. Holds no buffer of a caller. Least recently used templates go when
 /// the size bound is passed. This is not the cache of compiled programs; a hit here says nothing of that one.
 ///
 /// Links that are kept with a template hold their machine: clear() before the devices close.
@@ -46,11 +47,12 @@ class TemplateCache {
     const QueueOptions& options;
     const QueueHooks& hooks;
     const DeviceFinder& find_device;
+    const SubmitCompiler* submit_compiler = nullptr;  ///< null: no submit programs are made
   };
 
-  /// Prepares, compiles and encodes a schedule. With `inputs` its memory becomes inputs, which are appended, and with
+  /// Prepares, compiles and encodes a schedule, submit programs included. With `inputs` its memory becomes inputs, which are appended, and with
   /// `allow_cache` as well the template is kept. Without them memory that is known stays in the template.
-  /// Errors: as compile_queues() and encode_template().
+  /// Errors: as compile_queues(), encode_template() and add_submit_programs().
   Result<exec::TemplateRef> compile(const exec::Schedule& schedule, const Environment& environment,
                                     bool allow_cache = false,
                                     std::vector<exec::BoundInput>* inputs = nullptr);
