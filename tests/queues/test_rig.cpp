@@ -21,6 +21,7 @@ Result<runtime::DeviceMemory> TestHost::allocate(uint64_t /*size_bytes*/) {
 
 Result<std::shared_ptr<const runtime::Program>> TestHost::load(const ProgramImage& image) {
   const auto found = functions_.find(image.name);
+  if (found == functions_.end() && native != nullptr) return native->load(image);
   if (found == functions_.end()) return Error(ErrorCode::NotFound, "No function " + image.name);
   return std::shared_ptr<const runtime::Program>(
       std::make_shared<TestProgram>(image, found->second));
@@ -92,7 +93,8 @@ exec::Machine& Rig::start() {
 Result<exec::TemplateRef> Rig::compile_shared(bool allow_cache,
                                               std::vector<exec::BoundInput>* inputs) {
   start();
-  return cache.compile(schedule, {table, options, hooks, find}, allow_cache, inputs);
+  return cache.compile(schedule, {table, options, hooks, find, submit_compiler}, allow_cache,
+                       inputs);
 }
 
 Result<std::shared_ptr<exec::LinkedSchedule>> Rig::link(std::span<const exec::BoundInput> inputs) {

@@ -35,6 +35,8 @@ class TestHost final : public runtime::Device {
              std::span<runtime::LaunchTime> times) override;
   Status state() const override { return lost_; }
   void lose(Error error) { lost_ = std::move(error); }
+  /// Loads what is no function of the test; may be null.
+  std::shared_ptr<runtime::Device> native;
 
  private:
   void release(std::byte* /*bytes*/, uint64_t /*size_bytes*/) noexcept override {}
@@ -50,6 +52,7 @@ struct Rig : engine::TestWorld {
   engine::TemplateCache cache;
   engine::DeviceFinder find = [this](std::string_view name) { return world.find(name); };
   exec::MachineOptions machine_options;
+  const engine::SubmitCompiler* submit_compiler = nullptr;  ///< null: batches keep the loop
 
   explicit Rig(vdev::WorldOptions world_options = {});
 

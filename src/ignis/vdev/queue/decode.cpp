@@ -44,6 +44,7 @@ std::string Instruction::to_string() const {
     case Opcode::Copy:
       return "copy " + hex(address) + " from " + hex(source) + ", " + std::to_string(size_bytes) +
              " bytes";
+    case Opcode::Indirect: return "indirect " + hex(address);
     case Opcode::Exec:
       return "exec " + hex(address) + " with " + std::to_string(arguments.size()) + " arguments";
   }
@@ -90,6 +91,11 @@ Result<Instruction> decode_command(std::span<const std::byte> bytes, int signal_
       if (!has(24)) break;
       result.address = reader.u64();
       result.source = reader.u64();
+      result.size_bytes = reader.u64();
+      return result;
+    case Opcode::Indirect:
+      if (!has(16)) break;
+      result.address = reader.u64();
       result.size_bytes = reader.u64();
       return result;
     case Opcode::Exec: {

@@ -14,10 +14,10 @@ namespace ignis::vdev {
 /// A command as the device understood it. Which fields count depends on the opcode.
 struct Instruction {
   Opcode opcode = Opcode::Barrier;
-  uint64_t address =
-      0;                ///< wait, store, timestamp; exec: of the program's image; copy: destination
-  uint64_t source = 0;  ///< copy
-  uint64_t size_bytes = 0;          ///< copy
+  /// Wait, store, timestamp; exec: of the program's image; copy: destination; indirect: of the command.
+  uint64_t address = 0;
+  uint64_t source = 0;              ///< copy
+  uint64_t size_bytes = 0;          ///< copy, indirect
   uint64_t value = 0;               ///< wait, store
   int64_t parts = 1;                ///< exec
   std::vector<uint64_t> arguments;  ///< exec: addresses

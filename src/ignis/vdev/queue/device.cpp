@@ -109,6 +109,10 @@ Result<MemoryRef> SimulatedDevice::allocate(uint64_t size_bytes, runtime::Purpos
   // Words that the host polls are always coherent, and so is what only the device reads.
   HostView view = HostView::Coherent;
   if (purpose == runtime::Purpose::Data && spec_.hides_memory) view = HostView::None;
+  // What lies behind a window has no address of the host's.
+  if (purpose == runtime::Purpose::Arguments && capabilities().crosses_host_memory) {
+    view = HostView::None;
+  }
   if (purpose == runtime::Purpose::Data && view != HostView::None &&
       !capabilities().is_host_coherent) {
     view = HostView::Cached;
@@ -197,6 +201,12 @@ Status SimulatedDevice::upload(const MemoryRef& to, uint64_t offset_bytes,
                std::string(runtime::reason::kUploadFailed));
 }
 
+Status SimulatedDevice::store_word(const MemoryRef& to, uint64_t offset_bytes, uint64_t value,
+                                   uint32_t width_bytes) {
+  ++window_stores_;
+  return QueuedDevice::store_word(to, offset_bytes, value, width_bytes);
+}
+
 Status SimulatedDevice::make_visible(const MemoryRef& memory, uint64_t begin_bytes,
                                      uint64_t end_bytes) {
   const std::lock_guard lock(world_.mutex_);
@@ -237,7 +247,15 @@ Result<MemoryRef> SimulatedDevice::open_wire(uint64_t size_bytes, const MemoryRe
 
 Status SimulatedDevice::encode(const runtime::Command& command, const Encoding& encoding,
                                runtime::EncodedQueue& to) const {
-  return encode_command(command, encoding, capabilities().signal_bits, to);
+  const bool is_call =
+      command.kind == runtime::Command::Kind::Exec || command.kind == runtime::Command::Kind::Copy;
+  if (!is_call || !capabilities().crosses_host_memory) {
+    return encode_command(command, encoding, capabilities().signal_bits, to);
+  }
+  runtime::EncodedQueue call;
+  IGNIS_TRY(encode_command(command, encoding, capabilities().signal_bits, call));
+  encode_indirect(std::move(call), to);
+  return {};
 }
 
 SimulatedDevice::Queue* SimulatedDevice::find(QueueId id) {

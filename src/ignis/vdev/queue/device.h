@@ -21,7 +21,8 @@ namespace ignis::vdev {
 
 class World;
 
-/// What a simulated device is. The name is canonical.
+/// What a simulated device is. The name is canonical. One that crosses_host_memory reads its calls from memory that the host
+/// stores into only through a window: QueuedDevice::store_word().
 struct DeviceSpec {
   std::string name = "CUDA";
   runtime::Capabilities capabilities{.is_queued = true, .copy_queues = 1, .can_recover = true};
@@ -72,6 +73,8 @@ class SimulatedDevice final : public runtime::QueuedDevice {
   Result<std::vector<std::byte>> make_image(const ProgramImage& image) const override;
   Status upload(const runtime::MemoryRef& to, uint64_t offset_bytes,
                 std::span<const std::byte> bytes) override;
+  Status store_word(const runtime::MemoryRef& to, uint64_t offset_bytes, uint64_t value,
+                    uint32_t width_bytes) override;
   Status make_visible(const runtime::MemoryRef& memory, uint64_t begin_bytes,
                       uint64_t end_bytes) override;
   Result<runtime::MemoryRef> open_wire(uint64_t size_bytes,
@@ -151,6 +154,7 @@ class SimulatedDevice final : public runtime::QueuedDevice {
   std::vector<std::weak_ptr<SimulatedMemory>> owned_;
   std::vector<std::weak_ptr<Wire>> wires_;
   std::shared_ptr<std::atomic<uint64_t>> in_use_bytes_;
+  std::atomic<uint64_t> window_stores_{0};
   Faults faults_;
   bool was_removed_ = false;  ///< since the last reopen
 };

@@ -126,6 +126,17 @@ Status encode_command(const Command& command, const runtime::QueuedDevice::Encod
   return Error(ErrorCode::InvalidArgument, "A command is of no known kind.");
 }
 
+void encode_indirect(EncodedQueue command, EncodedQueue& to) {
+  const auto part = static_cast<int>(to.parts.size());
+  const uint64_t size_bytes = command.bytes.size();
+  to.parts.push_back(
+      {runtime::Purpose::Arguments, std::move(command.bytes), std::move(command.patches)});
+  CommandWords words(to);
+  words.u32(header(Opcode::Indirect, 5));
+  words.hole({.source = Patch::Source::Part, .index = part}, 8);
+  words.u64(size_bytes);
+}
+
 std::vector<std::byte> encode_image(const ProgramImage& image) {
   const int64_t function = function_number(image);
   EncodedQueue body;

@@ -16,6 +16,9 @@ Status encode_command(const runtime::Command& command,
                       const runtime::QueuedDevice::Encoding& encoding, int signal_bits,
                       runtime::EncodedQueue& to);
 
+/// Puts one encoded command into a part, memory that the device reads, and an indirect in its place.
+void encode_indirect(runtime::EncodedQueue command, runtime::EncodedQueue& to);
+
 /// A program image as it lies in device memory.
 std::vector<std::byte> encode_image(const ProgramImage& image);
 

@@ -38,7 +38,16 @@ Result<std::optional<Instruction>> SimulatedDevice::head(const Queue& queue) con
   if (size_bytes > ready_bytes) return fault("a command is cut off");
   IGNIS_TRY_ASSIGN(Instruction instruction,
                    decode_command(copy_out(size_bytes), capabilities().signal_bits));
-  return std::optional<Instruction>(std::move(instruction));
+  if (instruction.opcode != Opcode::Indirect) {
+    return std::optional<Instruction>(std::move(instruction));
+  }
+  IGNIS_TRY_ASSIGN(const Reached body, reach(instruction.address, instruction.size_bytes));
+  if (body.bytes == nullptr) return fault("an indirect leads to a wire");
+  IGNIS_TRY_ASSIGN(Instruction inner, decode_command({body.bytes, instruction.size_bytes},
+                                                     capabilities().signal_bits));
+  if (inner.opcode == Opcode::Indirect) return fault("an indirect leads to another");
+  inner.command_bytes = instruction.command_bytes;
+  return std::optional<Instruction>(std::move(inner));
 }
 
 Step SimulatedDevice::fail(const Queue& queue, const Instruction& instruction,
@@ -99,7 +108,8 @@ Step SimulatedDevice::step(Queue& queue, int64_t now_ns) {
     }
     case Opcode::Store:
     case Opcode::Timestamp:
-    case Opcode::Exec: break;
+    case Opcode::Exec:
+    case Opcode::Indirect: break;  // head() gives the command it leads to
   }
   advance(queue, instruction.command_bytes, now_ns);
   return begin(queue, std::move(instruction), now_ns);
@@ -113,6 +123,7 @@ Step SimulatedDevice::begin(Queue& queue, Instruction instruction, int64_t now_n
     case Opcode::Store: time_ns = faults_.late_ns; break;
     case Opcode::Barrier:
     case Opcode::Wait:
+    case Opcode::Indirect:
     case Opcode::Timestamp: break;
   }
   const int64_t end_ns = runtime::add_ns(queue.local_ns, time_ns);
@@ -133,6 +144,7 @@ Step SimulatedDevice::complete(Queue& queue, size_t index) {
     case Opcode::Copy: status = run_copy(flight.instruction); break;
     case Opcode::Exec: status = run_exec(flight.instruction); break;
     case Opcode::Barrier:
+    case Opcode::Indirect:
     case Opcode::Wait: break;
   }
   if (!status) return fail(queue, flight.instruction, status.error().message());

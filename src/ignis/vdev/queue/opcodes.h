@@ -16,6 +16,7 @@ namespace ignis::vdev {
 //   timestamp   slot u64                         the device's ticks into the second 8 bytes of the slot
 //   copy        destination u64, source u64, size u64 (bytes)
 //   exec        program u64, parts u64, arguments u32, variables u32, arguments u64..., variables u64...
+//   indirect    address u64, size u64            the one command that lies there, as if it stood here
 enum class Opcode : uint8_t {
   Barrier = 1,
   Wait = 2,
@@ -23,6 +24,7 @@ enum class Opcode : uint8_t {
   Timestamp = 4,
   Copy = 5,
   Exec = 6,
+  Indirect = 7,
 };
 
 inline constexpr uint32_t kCommandMagic = 0xA5;

@@ -87,6 +87,12 @@ uint64_t World::memory_in_use_bytes(std::string_view device) const {
   return found == nullptr ? 0 : found->in_use_bytes_->load();
 }
 
+uint64_t World::window_stores(std::string_view device) const {
+  const std::lock_guard lock(mutex_);
+  const SimulatedDevice* found = find_simulated(device);
+  return found == nullptr ? 0 : found->window_stores_.load();
+}
+
 std::vector<QueueRef> World::queues() const {
   const std::lock_guard lock(mutex_);
   std::vector<QueueRef> result;

@@ -74,6 +74,9 @@ class World {
   /// Bytes that a device, or the host, has given out and not got back.
   uint64_t memory_in_use_bytes(std::string_view device) const;
 
+  /// Words that the host stored through a device's window.
+  uint64_t window_stores(std::string_view device) const;
+
   std::vector<QueueRef> queues() const;
   /// One service step of one queue.
   Step step(const QueueRef& queue);
