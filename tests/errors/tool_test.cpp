@@ -207,6 +207,7 @@ TEST_F(Tool, CompilesOnceAndRunsTheFile) {
       {{"inspect", path, "--ops"}, 2},
       {{"compile", path}, 2},
       {{"compile", small_, "-o", folder_.path("x"), "--target", "cpu:interp"}, 2},
+      {{"compile", small_, "-o", folder_.path("x"), "--target", "cpu:llvm:aarch64-sve"}, 2},
       {{"compile", small_, "-o", folder_.path("none/x.ignis")}, 6},
       {{"compile", small_, "-o", folder_.path("x"), "--sign", small_}, 6},
       {{"run", path, "--input", input_, "--dim", "n=1"}, 2},

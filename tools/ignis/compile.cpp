@@ -68,7 +68,7 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
   if (!compiled) {
     Error error = std::move(compiled).error();
     if (error.reason() == "DuplicateTarget" || error.reason() == "TargetMismatch" ||
-        error.reason() == "UnknownDevice")
+        error.reason() == "UnknownDevice" || error.reason() == "UnknownFeature")
       return as_usage(std::move(error));
     return as_model(std::move(error));
   }

@@ -276,13 +276,14 @@ Result<Exit> inspect_command(const Context& context, const InspectOptions& optio
     if (options.shows_shapes) report["shapes"] = show_shapes(model, prints);
     if (options.shows_weights) report["weights"] = show_weights(model, prints);
     if (needs_schedule) {
-      auto device = runtime::open_device(context.options().device, {});
-      if (!device) return as_device(std::move(device).error());
+      auto target = runtime::find_target(context.options().device);
+      if (!target) return as_device(std::move(target).error());
       std::vector<ir::Node> inputs, outputs;
       for (const tensor::Tensor& t : model.inputs) inputs.push_back(t.node());
       for (const tensor::Tensor& t : model.outputs) outputs.push_back(t.node());
       codegen::Config config;
-      config.target = (*device)->target();
+      config.target = *target;
+      config.target.threads = runtime::usable_threads();
       IGNIS_TRY_ASSIGN(const schedule::Schedule schedule,
                        schedule::make_schedule(inputs, outputs, config.target));
       if (options.shows_kernels) {

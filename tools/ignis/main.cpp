@@ -265,14 +265,14 @@ void add_commands(CLI::App& app, Command& chosen) {
   std::shared_ptr<CompileCommandOptions> compile;
   sub = add_command(app, "compile", "Compile a model into one file that runs without the compiler",
                     "ignis compile model.onnx --dim batch=1 --target cpu:llvm:avx2 --target "
-                    "cpu:llvm:sse2 -o model.ignis",
+                    "cpu:llvm:aarch64-neon -o model.ignis",
                     compile_command, compile, chosen);
   add_model(*sub, compile->model);
   sub->add_option("-o,--output", compile->output,
                   "The file; without it the model's name with .ignis");
   sub->add_option("--target", compile->targets,
-                  "Device SPEC to compile for; several go into one file, and a device takes the "
-                  "best it can run")
+                  "Device SPEC to compile for, of this or another machine; several go into one "
+                  "file, and a device takes the best it can run")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

@@ -71,6 +71,20 @@ Result<Isa> parse_isa(std::string_view text) {
       "'" + std::string(text) + "' is no instruction set; there are sse2, avx2, avx512 and neon.");
 }
 
+Result<Isa> parse_features(std::string_view text) {
+  constexpr Isa kSets[] = {Isa::Sse2, Isa::Avx2, Isa::Avx512, Isa::Neon};
+  std::string known;
+  for (const Isa isa : kSets) {
+    const std::string name = make_target(isa).name();
+    if (to_string(isa) == text || name == text) return isa;
+    known += (known.empty() ? "" : isa == Isa::Neon ? " and " : ", ") + name;
+  }
+  return Error(ErrorCode::InvalidArgument,
+               "'" + std::string(text) + "' are no features of a CPU; there are " + known +
+                   ", with or without the architecture.",
+               "UnknownFeature");
+}
+
 std::string Target::name() const {
   return std::string(arch_name(arch)) + "-" + std::string(to_string(isa));
 }

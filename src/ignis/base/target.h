@@ -32,6 +32,9 @@ struct Target {
   int lanes(DType d) const { return vector_bytes / size_bytes(d); }
   /// "x86_64-avx2"; part of every cache key.
   std::string name() const;
+  /// Whether a machine described by this can run code for `other`: the same architecture, and an instruction set that
+  /// includes the other one.
+  bool can_run(const Target& other) const { return arch == other.arch && isa >= other.isa; }
   bool operator==(const Target&) const = default;
 };
 
@@ -39,6 +42,9 @@ struct Target {
 std::string_view to_string(Isa isa);
 /// Reads an instruction set's name. Errors: InvalidArgument.
 Result<Isa> parse_isa(std::string_view text);
+/// The features of a device SPEC: an instruction set, with or without its architecture ("neon", "aarch64-neon").
+/// Errors: InvalidArgument with the reason UnknownFeature for anything else, also for a set of another architecture.
+Result<Isa> parse_features(std::string_view text);
 
 /// A target for an instruction set, with typical cache sizes; what tests and cross compiles use.
 Target make_target(Isa isa);

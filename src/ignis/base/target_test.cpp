@@ -36,6 +36,33 @@ TEST(Target, NamesArchitectureAndInstructionSet) {
   EXPECT_FALSE(parse_isa("avx3"));
 }
 
+TEST(ParseFeatures, TakesASetWithOrWithoutItsArchitecture) {
+  for (const Isa isa : {Isa::Sse2, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
+    EXPECT_EQ(*parse_features(to_string(isa)), isa);
+    EXPECT_EQ(*parse_features(make_target(isa).name()), isa);
+  }
+  for (const char* wrong : {"", "mmx", "x86_64", "aarch64", "x86_64-neon", "aarch64-avx2",
+                            "aarch64-neon+i8mm", "neon-aarch64", "aarch64-neon "}) {
+    const auto isa = parse_features(wrong);
+    ASSERT_FALSE(isa) << wrong;
+    EXPECT_EQ(isa.error().code(), ErrorCode::InvalidArgument);
+    EXPECT_EQ(isa.error().reason(), "UnknownFeature");
+    const std::string sentence = isa.error().message();
+    EXPECT_NE(sentence.find("'" + std::string(wrong) + "'"), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("aarch64-neon"), std::string::npos) << sentence;
+  }
+}
+
+TEST(Target, RunsTheLowerSetsOfItsOwnArchitecture) {
+  const Target sse2 = make_target(Isa::Sse2), avx2 = make_target(Isa::Avx2),
+               neon = make_target(Isa::Neon);
+  EXPECT_TRUE(avx2.can_run(sse2));
+  EXPECT_TRUE(avx2.can_run(avx2));
+  EXPECT_FALSE(sse2.can_run(avx2));
+  EXPECT_FALSE(neon.can_run(sse2));
+  EXPECT_FALSE(avx2.can_run(neon));
+}
+
 TEST(DetectHostTarget, StaysBelowTheBound) {
   const Target host = detect_host_target();
   EXPECT_GT(host.l1_bytes, 0);

@@ -3,6 +3,7 @@
 #include "ignis/codegen/codegen.h"
 #include "ignis/exec/artifact.h"
 #include "ignis/onnx/import.h"
+#include "ignis/runtime/device.h"
 
 namespace ignis {
 namespace {
@@ -50,16 +51,19 @@ Result<CompiledArtifact> compile_artifact(const std::string& model_path,
   std::vector<Session> sessions;  // hold the plans
   for (const std::string& target : options.targets) {
     SessionOptions session_options = options.session;
-    session_options.device = target;
+    session_options.device = "cpu";  // makes the constants ready
     session_options.taps.clear();
-    IGNIS_TRY_ASSIGN(Session session, Session::load(model_path, session_options));
-    sessions.push_back(std::move(session));
-    const exec::Plan* plan = sessions.back().plan();
-    if (plan == nullptr) {
+    IGNIS_TRY_ASSIGN(Target code, runtime::find_target(target));
+    if (code.renderer == "interp") {
       return Error(ErrorCode::InvalidArgument,
                    "Target '" + target + "' is the reference device, which has no code.",
                    "TargetMismatch");
     }
+    code.threads =
+        session_options.threads > 0 ? session_options.threads : runtime::usable_threads();
+    IGNIS_TRY_ASSIGN(Session session, Session::compile_for(model_path, code, session_options));
+    sessions.push_back(std::move(session));
+    const exec::Plan* plan = sessions.back().plan();
     const exec::TargetNeeds needs{sessions.back().target().arch, sessions.back().target().isa};
     contents.targets.push_back({needs, plan});
     CompiledTarget row;

@@ -11,11 +11,11 @@
 namespace ignis {
 
 struct CompileOptions {
-  /// Its `device` is not used; its dims, shapes and constants bind the model for good. Its `threads` say how finely kernels
+  /// Its `device` and `taps` are not used; its dims, shapes and constants bind the model for good. Its `threads` say how finely kernels
   /// may be cut; the artifact runs on any number.
   SessionOptions session;
-  /// Device SPECs whose code goes into the artifact: "cpu" (this machine's best), "cpu:llvm:sse2". This machine must be
-  /// able to run each, since constants are made ready by running kernels.
+  /// Device SPECs whose code goes into the artifact: "cpu" (this machine's best), "cpu:llvm:sse2",
+  /// "cpu:llvm:aarch64-neon". This machine need not be able to run it.
   std::vector<std::string> targets = {"cpu"};
   std::map<std::string, std::string> manifest;  ///< further texts about the model
   std::span<const std::byte> secret_key;        ///< empty, or an Ed25519 key of 64 bytes that signs

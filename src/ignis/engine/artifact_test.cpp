@@ -6,6 +6,7 @@
 #include "tests/support/onnx_builder.h"
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -99,7 +100,123 @@ TEST_F(CompileArtifactTest, EqualModelsGiveEqualBytes) {
   EXPECT_TRUE(first->bytes == second->bytes);  // not EXPECT_EQ: nobody wants to read them
 }
 
+// A machine that this one is not.
+Isa foreign_isa() { return detect_host_target().arch == Arch::X86_64 ? Isa::Neon : Isa::Avx2; }
+
+TEST_F(CompileArtifactTest, CompilesForAnotherArchitecture) {
+  const std::string foreign = make_target(foreign_isa()).name();
+  options_.targets = {"cpu", "cpu:llvm:" + foreign};
+  options_.session.threads = 2;
+  const auto compiled = compile_artifact(model_path(), options_);
+  ASSERT_TRUE(compiled) << compiled.error().to_string();
+  EXPECT_EQ(compiled->targets[1].name, foreign);
+  const auto again = compile_artifact(model_path(), options_);
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(compiled->bytes == again->bytes);
+  const auto artifact = exec::Artifact::open(write(compiled->bytes));
+  ASSERT_TRUE(artifact);
+  const auto plan = artifact->plan_for(make_target(foreign_isa()));
+  ASSERT_TRUE(plan) << plan.error().to_string();
+  ASSERT_FALSE(plan->programs.empty());
+  for (const ProgramImage& program : plan->programs) {
+    // e_machine of the ELF header: 183 is EM_AARCH64, 62 EM_X86_64.
+    ASSERT_GT(program.object.size(), 20u);
+    EXPECT_EQ(static_cast<int>(program.object[18]), foreign_isa() == Isa::Neon ? 183 : 62);
+  }
+}
+
+TEST_F(CompileArtifactTest, ArchitecturesShareEqualWeights) {
+  if (detect_host_target().arch != Arch::X86_64) GTEST_SKIP() << "SSE2 is x86-64's.";
+  // Both have vectors of 16 bytes, and so the same layout of the packed weights.
+  const auto bytes_of = [&](std::vector<std::string> targets) {
+    options_.targets = std::move(targets);
+    return exec::Artifact::open(write(compile_artifact(model_path(), options_)->bytes))
+        ->weight_bytes();
+  };
+  const uint64_t alone = bytes_of({"cpu:llvm:neon"});
+  EXPECT_GT(alone, 0u);
+  EXPECT_EQ(bytes_of({"cpu:llvm:sse2", "cpu:llvm:neon"}), alone);
+}
+
+// Too large to be folded by the reference: a kernel that runs when the model is loaded, or compiled.
+TEST_F(CompileArtifactTest, ComputesTheConstantsOfAnotherArchitecture) {
+  constexpr int64_t kRows = 300, kColumns = 256;
+  std::vector<float> weights, scales, want;
+  for (int64_t i = 0; i < kRows * kColumns; ++i) {
+    weights.push_back(static_cast<float>(i % 251 + 1) / 8);
+  }
+  for (int64_t i = 0; i < kRows; ++i) scales.push_back(static_cast<float>(i % 13 + 1) / 4);
+  for (int64_t i = 0; i < kRows * kColumns; ++i) {
+    want.push_back(weights[static_cast<size_t>(i)] * scales[static_cast<size_t>(i / kColumns)]);
+  }
+  OnnxModel model(17);
+  model.graph.input("x", OnnxType::Float, {8, kRows})
+      .output("y", OnnxType::Float, {8, kColumns})
+      .initializer(onnx_floats("w", {kRows, kColumns}, weights))
+      .initializer(onnx_floats("s", {kRows, 1}, scales))
+      .node(OnnxNode("Mul", {"w", "s"}, {"ws"}))
+      .node(OnnxNode("MatMul", {"x", "ws"}, {"y"}));
+  std::ofstream(model_path(), std::ios::binary) << model.bytes();
+  options_.session.dims.clear();
+  options_.targets = {"cpu:llvm:" + make_target(foreign_isa()).name()};
+  const auto compiled = compile_artifact(model_path(), options_);
+  ASSERT_TRUE(compiled) << compiled.error().to_string();
+  const auto artifact = exec::Artifact::open(write(compiled->bytes));
+  ASSERT_TRUE(artifact);
+  const auto plan = artifact->plan_for(make_target(foreign_isa()));
+  ASSERT_TRUE(plan);
+  // The layout is the compiler's choice, so the values are compared without their order. All are exact in float32.
+  std::vector<float> got;
+  for (const exec::BufferPlan& buffer : plan->buffers) {
+    if (buffer.role != exec::BufferRole::Constant) continue;
+    const auto* values = reinterpret_cast<const float*>(buffer.constant);
+    for (int64_t i = 0; i < buffer.size_bytes / 4; ++i) {
+      if (values[i] != 0) got.push_back(values[i]);  // 0 is padding
+    }
+  }
+  std::sort(got.begin(), got.end());
+  std::sort(want.begin(), want.end());
+  EXPECT_TRUE(got == want);
+}
+
+// SE-9: without a compiler, a file for another machine is a TargetMismatch that names both.
+TEST_F(CompileArtifactTest, SE9_RefusesAnotherMachinesFile) {
+  const std::string foreign = make_target(foreign_isa()).name();
+  options_.targets = {"cpu:llvm:" + foreign};
+  const auto compiled = compile_artifact(model_path(), options_);
+  ASSERT_TRUE(compiled) << compiled.error().to_string();
+  const auto session = Session::load(write(compiled->bytes));
+  ASSERT_FALSE(session);
+  EXPECT_EQ(session.error().code(), ErrorCode::Unsupported);
+  EXPECT_EQ(session.error().reason(), "TargetMismatch");
+  for (const std::string& part : {foreign, detect_host_target().name(), std::string("--target")}) {
+    EXPECT_NE(session.error().message().find(part), std::string::npos) << session.error().message();
+  }
+}
+
+TEST_F(CompileArtifactTest, APlanOnlyDoesNotRun) {
+  SessionOptions options;
+  options.dims["batch"] = 1;
+  auto session = Session::compile_for(model_path(), make_target(foreign_isa()), options);
+  ASSERT_TRUE(session) << session.error().to_string();
+  EXPECT_EQ(session->target().isa, foreign_isa());
+  ASSERT_NE(session->plan(), nullptr);
+  EXPECT_GT(session->kernel_count(), 0);
+  EXPECT_EQ(session->run({input()}).error().reason(), "TargetMismatch");
+  EXPECT_EQ(session->run_raw(nullptr, nullptr).error().reason(), "TargetMismatch");
+  const auto each = [](KernelComparison) { return Status(); };
+  EXPECT_EQ(session->compare_kernels({input()}, each).error().reason(), "TargetMismatch");
+  options.taps = {"c"};
+  EXPECT_EQ(
+      Session::compile_for(model_path(), make_target(foreign_isa()), options).error().reason(),
+      "WrongOption");
+}
+
 TEST_F(CompileArtifactTest, SaysWhatDoesNotGo) {
+  options_.targets = {"cpu:llvm:aarch64-sve"};
+  EXPECT_EQ(compile_artifact(model_path(), options_).error().reason(), "UnknownFeature");
+  options_.targets = {"cpu:llvm:x86_64-neon"};
+  EXPECT_EQ(compile_artifact(model_path(), options_).error().reason(), "UnknownFeature");
   options_.targets = {"cpu:interp"};
   EXPECT_EQ(compile_artifact(model_path(), options_).error().reason(), "TargetMismatch");
   options_.targets = {"cpu:llvm:sse2", "cpu:c:sse2"};

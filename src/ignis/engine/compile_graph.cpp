@@ -184,38 +184,26 @@ exec::Port Planner::port(int scheduled, const std::vector<std::string>& names, c
   return port;
 }
 
-}  // namespace
+// The lowest instruction set of a device's architecture.
+Target baseline_of(const runtime::Device& device) {
+  Target target = make_target(device.target().arch == Arch::AArch64 ? Isa::Neon : Isa::Sse2);
+  target.renderer = device.target().renderer;
+  target.threads = device.threads();
+  return target;
+}
 
-Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
-                                const std::vector<ir::Node>& outputs,
-                                const std::shared_ptr<runtime::Device>& device,
-                                const GraphOptions& options) {
-  PlannedGraph planned;
-  StageTimes& times = planned.times;
-  Clock::time_point begin = Clock::now();
-  schedule::Options schedule_options;
-  schedule_options.float_level = options.float_level;
-  schedule_options.choose_layouts = options.choose_layouts;
-  schedule_options.fuse = options.fuse;
-  FoldedGraph folded;
-  folded.roots = outputs;
-  if (options.graph != nullptr) {
-    IGNIS_TRY_ASSIGN(folded, fold_constants(options.graph, outputs));
-  }
-  IGNIS_TRY_ASSIGN(
-      const Schedule schedule,
-      schedule::make_schedule(inputs, folded.roots, device->target(), schedule_options));
-  times.schedule_s = seconds_since(begin);
-  if (options.progress) options.progress("schedule", 1, 1);
-
-  std::vector<KernelName> names;
+// Compiles the kernels of a schedule. `names` gets an entry for each.
+Result<CompiledKernels> compile_for(const Target& target, const Schedule& schedule,
+                                    const FoldedGraph& folded, const GraphOptions& options,
+                                    std::vector<KernelName>& names, StageTimes& times) {
   std::vector<std::string> words;
+  names.clear();
   for (const schedule::Kernel& kernel : schedule.kernels) {
     names.push_back(name_kernel(kernel, folded, options));
     words.push_back(names.back().word);
   }
   codegen::Config config;
-  config.target = device->target();
+  config.target = target;
   config.float_level = options.float_level;
   config.optimize = options.optimize;
   std::function<void(int, int)> progress;
@@ -225,15 +213,61 @@ Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
   IGNIS_TRY_ASSIGN(CompiledKernels kernels,
                    compile_kernels(schedule, config, words, progress, options.seeded_fault,
                                    options.program_cache.get()));
-  times.lower_s = kernels.lower_s;
-  times.compile_s = kernels.compile_s;
-  times.cache_s = kernels.cache_s;
+  times.lower_s += kernels.lower_s;
+  times.compile_s += kernels.compile_s;
+  times.cache_s += kernels.cache_s;
+  return kernels;
+}
 
-  IGNIS_TRY_ASSIGN(
-      const Constants constants,
-      make_constants(schedule, kernels, device, runtime::deadline_after(options.timeout)));
+// Takes the kernels that run at load out of `schedule`; what is returned has these only, over the same buffers.
+Schedule split_load_kernels(Schedule& schedule) {
+  Schedule at_load = schedule;
+  std::erase_if(at_load.kernels, [](const schedule::Kernel& kernel) { return !kernel.at_load; });
+  std::erase_if(schedule.kernels, [](const schedule::Kernel& kernel) { return kernel.at_load; });
+  return at_load;
+}
+
+}  // namespace
+
+Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
+                                const std::vector<ir::Node>& outputs,
+                                const std::shared_ptr<runtime::Device>& device,
+                                const GraphOptions& options) {
+  PlannedGraph planned;
+  StageTimes& times = planned.times;
+  const Clock::time_point begin = Clock::now();
+  const Target& target = options.target ? *options.target : device->target();
+  schedule::Options schedule_options;
+  schedule_options.float_level = options.float_level;
+  schedule_options.choose_layouts = options.choose_layouts;
+  schedule_options.fuse = options.fuse;
+  FoldedGraph folded;
+  folded.roots = outputs;
+  if (options.graph != nullptr) {
+    IGNIS_TRY_ASSIGN(folded, fold_constants(options.graph, outputs));
+  }
+  IGNIS_TRY_ASSIGN(Schedule schedule,
+                   schedule::make_schedule(inputs, folded.roots, target, schedule_options));
+  times.schedule_s = seconds_since(begin);
+  if (options.progress) options.progress("schedule", 1, 1);
+
+  Constants constants;
+  std::vector<KernelName> names;
+  const bool runs_here = device->target().can_run(target);
+  if (!runs_here) {
+    const Schedule at_load = split_load_kernels(schedule);
+    IGNIS_TRY_ASSIGN(const CompiledKernels kernels,
+                     compile_for(baseline_of(*device), at_load, folded, options, names, times));
+    IGNIS_TRY_ASSIGN(constants, make_constants(at_load, kernels, device,
+                                               runtime::deadline_after(options.timeout)));
+  }
+  IGNIS_TRY_ASSIGN(CompiledKernels kernels,
+                   compile_for(target, schedule, folded, options, names, times));
+  if (runs_here) {
+    IGNIS_TRY_ASSIGN(constants, make_constants(schedule, kernels, device,
+                                               runtime::deadline_after(options.timeout)));
+  }
   times.pack_s = constants.pack_s;
-
   planned.plan = Planner(schedule, kernels, constants, options).make(names, folded, planned.stored);
   planned.passes = std::move(kernels.passes);
   planned.lookups = std::move(kernels.lookups);

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct NodeName {
 };
 
 struct GraphOptions {
+  /// What the programs are for; empty: the device's own target. It need not be able to run them.
+  std::optional<Target> target;
   /// The nodes' graph; when given, small constant parts are computed before anything is scheduled.
   std::shared_ptr<ir::Graph> graph;
   FloatLevel float_level = FloatLevel::Finite;
@@ -53,7 +56,9 @@ struct PlannedGraph {
 };
 
 /// The chain from a tensor graph to a plan: schedule, lower, compile, pack the constants, run what depends on constants
-/// only. `inputs` are the graph's Params in slot order; `device` runs what runs here and says for which target.
+/// only. `inputs` are the graph's Params in slot order; `device` runs what runs here. Where it cannot run the target's
+/// programs, kernels that depend on constants only are compiled a second time, for the lowest instruction set of the
+/// device's architecture, so that the constants do not depend on the machine that compiles.
 /// Errors: as each step, naming the kernel or layer.
 Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
                                 const std::vector<ir::Node>& outputs,

@@ -81,8 +81,10 @@ struct Session::State {
   size_t model_output_count = 0;
   std::vector<PortInfo> inputs, outputs;
   std::shared_ptr<runtime::Device> device;
-  std::optional<exec::Executable> program;      // absent on the reference device
-  std::vector<engine::StoredValue> stored;      // of the program's calls
+  Target target;                            // of the programs
+  std::optional<exec::Plan> plan_only;      // after compile_for
+  std::optional<exec::Executable> program;  // absent on the reference device and after compile_for
+  std::vector<engine::StoredValue> stored;  // of the program's calls
   std::optional<exec::Executable> tap_program;  // absent without taps
   StageTimes times;
   std::vector<PassTime> passes;
@@ -99,6 +101,12 @@ struct Session::State {
   Status take_graph(const std::vector<NamedTensor>& given_inputs,
                     const std::vector<NamedTensor>& given_outputs);
   Status compile();
+  Status compile_plan_only();
+  Status check_can_run() const;
+  const exec::Plan* plan() const {
+    return plan_only ? &*plan_only : program ? &program->plan() : nullptr;
+  }
+  engine::GraphOptions graph_options(size_t first_port, size_t count) const;
   Result<exec::Executable> compile_outputs(std::span<const ir::Node> nodes, size_t first_port,
                                            bool is_main);
   Status check_inputs(const std::vector<HostTensor>& given) const;
@@ -115,6 +123,7 @@ Status Session::State::open() {
   device_options.spin = options.spin;
   device_options.shares_threads = options.shares_threads;
   IGNIS_TRY_ASSIGN(device, runtime::open_device(options.device, device_options));
+  target = device->target();
   return {};
 }
 
@@ -234,9 +243,7 @@ Status Session::State::import(const std::string& path) {
   return {};
 }
 
-// Compiles `nodes`, which are the session's outputs from `first_port` on. The main program's times are the session's.
-Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Node> nodes,
-                                                         size_t first_port, bool is_main) {
+engine::GraphOptions Session::State::graph_options(size_t first_port, size_t count) const {
   engine::GraphOptions graph_options;
   graph_options.graph = graph;
   graph_options.float_level = options.float_level;
@@ -244,14 +251,21 @@ Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Nod
   graph_options.progress = options.progress;
   graph_options.name_node = layer_names(model);
   graph_options.program_cache = options.program_cache;
-  graph_options.seeded_fault = is_main ? options.seeded_fault : -1;
   for (const PortInfo& port : inputs) graph_options.input_names.push_back(port.name);
-  for (size_t i = 0; i < nodes.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     graph_options.output_names.push_back(outputs[first_port + i].name);
   }
+  return graph_options;
+}
+
+// Compiles `nodes`, which are the session's outputs from `first_port` on. The main program's times are the session's.
+Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Node> nodes,
+                                                         size_t first_port, bool is_main) {
+  engine::GraphOptions compile_options = graph_options(first_port, nodes.size());
+  compile_options.seeded_fault = is_main ? options.seeded_fault : -1;
   IGNIS_TRY_ASSIGN(
       engine::CompiledGraph compiled,
-      engine::compile_graph(input_nodes, {nodes.begin(), nodes.end()}, device, graph_options));
+      engine::compile_graph(input_nodes, {nodes.begin(), nodes.end()}, device, compile_options));
   lookups.insert(lookups.end(), compiled.lookups.begin(), compiled.lookups.end());
   if (is_main) {
     const double import_s = times.import_s;
@@ -276,7 +290,37 @@ Status Session::State::compile() {
   return {};
 }
 
+Status Session::State::compile_plan_only() {
+  if (is_reference()) {
+    return Error(ErrorCode::Unsupported,
+                 "Programs for " + target.name() + " are wanted, and '" + options.device +
+                     "' is the reference device, which has none.",
+                 "TargetMismatch");
+  }
+  engine::GraphOptions compile_options = graph_options(0, output_nodes.size());
+  compile_options.target = target;
+  IGNIS_TRY_ASSIGN(engine::PlannedGraph compiled,
+                   engine::plan_graph(input_nodes, output_nodes, device, compile_options));
+  const double import_s = times.import_s;
+  times = compiled.times;
+  times.import_s = import_s;
+  passes = std::move(compiled.passes);
+  lookups = std::move(compiled.lookups);
+  plan_only.emplace(std::move(compiled.plan));
+  return {};
+}
+
+Status Session::State::check_can_run() const {
+  if (!plan_only) return {};
+  return Error(ErrorCode::Unsupported,
+               "The session was compiled for " + target.name() +
+                   " and for its plan only; load the model to run it here, on " +
+                   device->target().name() + ".",
+               "TargetMismatch");
+}
+
 Status Session::State::check_inputs(const std::vector<HostTensor>& given) const {
+  IGNIS_TRY(check_can_run());
   if (given.size() != inputs.size()) {
     return Error(ErrorCode::InvalidArgument,
                  std::to_string(given.size()) + " inputs are given; the model has " +
@@ -357,6 +401,29 @@ Result<Session> Session::load(const std::string& path, const SessionOptions& opt
   return Session(std::move(state));
 }
 
+Result<Session> Session::compile_for(const std::string& path, const Target& target,
+                                     const SessionOptions& options) {
+  if (exec::is_artifact(path)) {
+    return Error(ErrorCode::InvalidArgument,
+                 "'" + path + "' is compiled already; a target is chosen when a model is compiled.",
+                 "WrongOption");
+  }
+  if (!options.taps.empty()) {
+    return Error(ErrorCode::InvalidArgument,
+                 "Tap '" + options.taps.front() +
+                     "' is asked for where a model is compiled for its plan only: taps are values "
+                     "of a run.",
+                 "WrongOption");
+  }
+  auto state = std::make_unique<State>();
+  state->options = options;
+  IGNIS_TRY(state->open());
+  state->target = target;
+  IGNIS_TRY(state->import(path));
+  IGNIS_TRY(state->compile_plan_only());
+  return Session(std::move(state));
+}
+
 Result<Session> Session::from_graph(const std::vector<NamedTensor>& inputs,
                                     const std::vector<NamedTensor>& outputs,
                                     const SessionOptions& options) {
@@ -404,6 +471,7 @@ Status Session::profile(const void* const* inputs, void* const* outputs,
 
 Status Session::State::profile(const void* const* given_inputs, void* const* given_outputs,
                                std::vector<CallInfo>* calls, runtime::Deadline deadline) {
+  IGNIS_TRY(check_can_run());
   for (size_t i = 0; i < inputs.size(); ++i) {
     input_bytes[i] = {static_cast<const std::byte*>(given_inputs[i]),
                       static_cast<size_t>(byte_count(inputs[i]))};
@@ -475,33 +543,29 @@ Status Session::compare_kernels(const std::vector<HostTensor>& inputs,
 const StageTimes& Session::times() const { return state_->times; }
 const std::vector<PassTime>& Session::pass_times() const { return state_->passes; }
 const std::vector<ProgramLookup>& Session::program_lookups() const { return state_->lookups; }
-const Target& Session::target() const { return state_->device->target(); }
+const Target& Session::target() const { return state_->target; }
 
 bool Session::is_lost() const { return !state_->device->state(); }
 
-const exec::Plan* Session::plan() const {
-  return state_->program ? &state_->program->plan() : nullptr;
-}
+const exec::Plan* Session::plan() const { return state_->plan(); }
 
-int64_t Session::arena_bytes() const {
-  return state_->program ? state_->program->plan().arena_bytes : 0;
-}
+int64_t Session::arena_bytes() const { return plan() != nullptr ? plan()->arena_bytes : 0; }
 
 int64_t Session::constant_bytes() const {
-  if (!state_->program) return 0;
+  if (plan() == nullptr) return 0;
   int64_t bytes = 0;
-  for (const exec::BufferPlan& buffer : state_->program->plan().buffers) {
+  for (const exec::BufferPlan& buffer : plan()->buffers) {
     if (buffer.role == exec::BufferRole::Constant) bytes += buffer.size_bytes;
   }
   return bytes;
 }
 
 int Session::kernel_count() const {
-  return state_->program ? static_cast<int>(state_->program->plan().calls.size()) : 0;
+  return plan() != nullptr ? static_cast<int>(plan()->calls.size()) : 0;
 }
 
 int Session::program_count() const {
-  return state_->program ? static_cast<int>(state_->program->plan().programs.size()) : 0;
+  return plan() != nullptr ? static_cast<int>(plan()->programs.size()) : 0;
 }
 
 }  // namespace ignis

@@ -97,6 +97,11 @@ class Session {
   static Result<Session> from_graph(const std::vector<NamedTensor>& inputs,
                                     const std::vector<NamedTensor>& outputs,
                                     const SessionOptions& options = {});
+  /// Compiles a model for `target`, which this machine need not be: for its plan(). The options' device, which must be able
+  /// to run programs here, makes the constants ready; taps are refused. A run gives TargetMismatch.
+  /// Errors: as load().
+  static Result<Session> compile_for(const std::string& path, const Target& target,
+                                     const SessionOptions& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
@@ -130,7 +135,7 @@ class Session {
   int64_t constant_bytes() const;
   int kernel_count() const;
   int program_count() const;
-  const Target& target() const;
+  const Target& target() const;  ///< of the programs
   /// Whether the device is lost: by a run that did not come back, here or in another session on the same threads.
   /// Every later run gives DeviceLost; load the model again.
   bool is_lost() const;

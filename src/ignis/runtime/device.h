@@ -151,6 +151,11 @@ Result<std::shared_ptr<Device>> open_device(std::string_view spec,
 Result<std::shared_ptr<Device>> open_device(const DeviceSpec& spec,
                                             const DeviceOptions& options = {});
 
+/// What programs for the device `spec` are compiled for, on any machine: features ("cpu:llvm:aarch64-neon") name a target
+/// with typical cache sizes, so that the code does not depend on the machine that compiles; without them the target is this
+/// machine. A comma list is tried in order. `threads` is 1. Errors: as open_device(), but for what this machine lacks.
+Result<Target> find_target(std::string_view spec);
+
 /// What `ignis devices` lists.
 struct DeviceInfo {
   std::string spec;         ///< opens it

@@ -174,29 +174,39 @@ Status CpuDevice::state() const {
 
 }  // namespace
 
-Result<std::shared_ptr<runtime::Device>> open(const runtime::DeviceSpec& spec,
-                                              const runtime::DeviceOptions& options) {
+Result<Target> find_target(const runtime::DeviceSpec& spec) {
   if (!spec.interface.empty() || spec.index != 0) {
     return Error(ErrorCode::NotFound,
                  "Device '" + spec.to_string() + "' does not exist: there is one 'cpu'.");
   }
   Target target = detect_host_target();
+  if (!spec.features.empty()) {
+    Result<Isa> isa = parse_features(spec.features);
+    if (!isa) return std::move(isa).error().with_context("device '" + spec.to_string() + "'");
+    target = make_target(*isa);
+  }
   if (!spec.renderer.empty()) target.renderer = spec.renderer;
   if (target.renderer != "llvm" && target.renderer != "c" && target.renderer != "interp") {
     return Error(ErrorCode::NotFound, "Device '" + spec.to_string() + "' has the renderer '" +
                                           spec.renderer +
                                           "'; the cpu has 'llvm', 'c' and 'interp'.");
   }
-  if (!spec.features.empty()) {
-    IGNIS_TRY_ASSIGN(const Isa isa, parse_isa(spec.features));
-    const std::string renderer = target.renderer;
-    IGNIS_TRY_ASSIGN(target, detect_host_target(isa));
-    target.renderer = renderer;
-    if (target.isa != isa) {
-      return Error(ErrorCode::Unsupported, "Device '" + spec.to_string() + "' needs " +
-                                               spec.features + "; this machine has at most " +
-                                               std::string(ignis::to_string(target.isa)) + ".");
-    }
+  return target;
+}
+
+Result<std::shared_ptr<runtime::Device>> open(const runtime::DeviceSpec& spec,
+                                              const runtime::DeviceOptions& options) {
+  IGNIS_TRY_ASSIGN(Target target, find_target(spec));
+  const Target host = detect_host_target();
+  target.l1_bytes = host.l1_bytes;
+  target.l2_bytes = host.l2_bytes;
+  target.l3_bytes = host.l3_bytes;
+  if (!host.can_run(target)) {
+    return Error(ErrorCode::Unsupported,
+                 "Device '" + spec.to_string() + "' runs code for " + target.name() +
+                     "; this machine is " + host.name() +
+                     ". Open 'cpu', or compile an artifact for the other machine with --target.",
+                 "TargetMismatch");
   }
   IGNIS_TRY_ASSIGN(std::shared_ptr<Pool> pool, pool_for(options));
   target.threads = pool->threads();

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 ProgramImage add_constant() {
   ProgramImage image;
   image.name = "kernel";
-  image.object = cpu::test::x86_64_add_constant().write();
+  image.object = cpu::test::host_add_constant().write();
   image.buffer_count = 1;
   return image;
 }
@@ -49,11 +49,34 @@ TEST(OpenDevice, SaysWhatThereIs) {
   EXPECT_EQ(open_device("pci+cpu").error().code(), ErrorCode::NotFound);
   EXPECT_EQ(open_device("cpu:ptx").error().code(), ErrorCode::NotFound);
   EXPECT_EQ(open_device("cpu:llvm:mmx").error().code(), ErrorCode::InvalidArgument);
-  const char* foreign = cpu::host_arch() == Arch::X86_64 ? "cpu:llvm:neon" : "cpu:llvm:avx2";
-  EXPECT_EQ(open_device(foreign).error().code(), ErrorCode::Unsupported);
+  EXPECT_EQ(open_device("cpu:llvm:mmx").error().reason(), "UnknownFeature");
+  const bool is_x86 = cpu::host_arch() == Arch::X86_64;
+  const auto foreign = open_device(is_x86 ? "cpu:llvm:neon" : "cpu:llvm:avx2");
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().code(), ErrorCode::Unsupported);
+  EXPECT_EQ(foreign.error().reason(), "TargetMismatch");
+  for (const std::string& name :
+       {make_target(is_x86 ? Isa::Neon : Isa::Avx2).name(), detect_host_target().name()}) {
+    EXPECT_NE(foreign.error().message().find(name), std::string::npos) << foreign.error().message();
+  }
   EXPECT_EQ(open_device("").error().code(), ErrorCode::InvalidArgument);
   EXPECT_TRUE(open_device("cuda,cpu"));  // the list falls back
   EXPECT_FALSE(open_device("cuda,amd"));
+}
+
+TEST(FindTarget, KnowsOtherMachinesThanThisOne) {
+  EXPECT_EQ(*runtime::find_target("cpu"), detect_host_target());
+  EXPECT_EQ(*runtime::find_target("cuda,cpu"), detect_host_target());
+  EXPECT_EQ(runtime::find_target("cpu:c")->renderer, "c");
+  for (const Isa isa : {Isa::Sse2, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
+    const auto target = runtime::find_target("cpu:llvm:" + make_target(isa).name());
+    ASSERT_TRUE(target) << target.error().to_string();
+    EXPECT_EQ(target->isa, isa);
+    EXPECT_EQ(target->vector_bytes, make_target(isa).vector_bytes);
+  }
+  EXPECT_EQ(runtime::find_target("cpu:llvm:x86_64-neon").error().reason(), "UnknownFeature");
+  EXPECT_EQ(runtime::find_target("cuda").error().reason(), "UnknownDevice");
+  EXPECT_EQ(runtime::find_target("cpu:ptx").error().code(), ErrorCode::NotFound);
 }
 
 TEST(Device, GivesZeroedAlignedMemory) {
@@ -74,7 +97,6 @@ TEST(Device, GivesZeroedAlignedMemory) {
 }
 
 TEST(Device, RunsLaunchesInOrderAndInParts) {
-  if (cpu::host_arch() != Arch::X86_64) GTEST_SKIP() << "The object is for x86-64.";
   DeviceOptions options;
   options.threads = 3;
   const auto device = *open_device("cpu", options);
@@ -97,7 +119,6 @@ TEST(Device, RunsLaunchesInOrderAndInParts) {
 }
 
 TEST(Device, ASpentDeadlineStopsBeforeTheNextCall) {
-  if (cpu::host_arch() != Arch::X86_64) GTEST_SKIP() << "The object is for x86-64.";
   const auto device = *open_device("cpu");
   const auto program = *device->load(add_constant());
   int64_t out[1] = {};

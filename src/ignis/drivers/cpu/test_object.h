@@ -149,4 +149,33 @@ inline ObjectWriter x86_64_add_constant(std::string_view entry = "kernel") {
   return writer;
 }
 
+/// The same for AArch64.
+inline ObjectWriter aarch64_add_constant(std::string_view entry = "kernel") {
+  ObjectWriter writer(EM_AARCH64);
+  const uint16_t text = writer.text({
+      0x03, 0x00, 0x40, 0xf9,  // ldr x3, [x0]
+      0x04, 0x00, 0x00, 0x90,  // adrp x4, constant
+      0x84, 0x00, 0x00, 0x91,  // add x4, x4, :lo12:constant
+      0x84, 0x00, 0x40, 0xf9,  // ldr x4, [x4]
+      0x84, 0x00, 0x01, 0x8b,  // add x4, x4, x1
+      0x64, 0x78, 0x21, 0xf8,  // str x4, [x3, x1, lsl #3]
+      0xc0, 0x03, 0x5f, 0xd6,  // ret
+  });
+  const uint16_t constants = writer.constants({9, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0});
+  const uint32_t table = writer.symbol("table", constants, 0, STT_OBJECT);
+  writer.symbol(entry, text, 0);
+  writer.relocation(text, 4, R_AARCH64_ADR_PREL_PG_HI21, table, 8);
+  writer.relocation(text, 8, R_AARCH64_ADD_ABS_LO12_NC, table, 8);
+  return writer;
+}
+
+/// The same for the machine that runs the test.
+inline ObjectWriter host_add_constant(std::string_view entry = "kernel") {
+#if defined(__aarch64__)
+  return aarch64_add_constant(entry);
+#else
+  return x86_64_add_constant(entry);
+#endif
+}
+
 }  // namespace ignis::cpu::test

@@ -112,7 +112,6 @@ TEST(World, PartsAndVariablesReachTheFunction) {
 }
 
 TEST(World, ObjectsRunOnTheCpu) {
-  if (cpu::host_arch() != Arch::X86_64) GTEST_SKIP() << "The object is for x86-64.";
   WorldOptions options;
   options.cpu = *runtime::open_device("cpu");
   World world(options);
@@ -120,7 +119,7 @@ TEST(World, ObjectsRunOnTheCpu) {
   // buffers[0][part] = its constants' number plus the part's, of floats (test_object.h).
   ProgramImage image;
   image.name = "kernel";
-  image.object = cpu::test::x86_64_add_constant().write();
+  image.object = cpu::test::host_add_constant().write();
   image.buffer_count = 1;
   const auto expected = options.cpu->allocate(64).value();
   void* const buffers[] = {expected.bytes()};
