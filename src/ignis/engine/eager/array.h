@@ -15,6 +15,7 @@
 namespace ignis::engine {
 
 class Workspace;
+struct ArrayStep;
 struct WorkspaceState;
 
 /// A handle of one tensor that has storage, or will have once it is realized. Copies are handles of the same tensor. It keeps
@@ -68,6 +69,8 @@ class Array {
   friend struct WorkspaceState;
   friend TensorArgument describe(const Array& array);
   struct State;
+  Result<Array> view(ArrayStep step, Shape shape, std::vector<int64_t> strides,
+                     int64_t offset) const;
   explicit Array(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };

@@ -26,7 +26,7 @@ enum class Contents : uint8_t {
 ///
 /// Tensor expressions read it through a leaf, a Param of the workspace's graph. Each write makes a new leaf, so that an
 /// expression over what was there before is known for what it is.
-struct Storage {
+struct Storage : std::enable_shared_from_this<Storage> {
   Storage(std::shared_ptr<LeafTable> table, uint64_t number);
   ~Storage();
   Storage(const Storage&) = delete;

@@ -22,12 +22,12 @@ struct WorkspaceOptions {
       "cpu";  ///< SPEC of the host: its programs run there, and kernels are compiled for its target
   int threads = 0;  ///< of the host; 0: what the affinity mask and the cgroup quota allow
   /// An open host device instead of `cpu`, for devices that share it.
-  std::shared_ptr<runtime::Device> host;
-  std::vector<runtime::QueuedDevice*> devices;  ///< outlive the workspace and its arrays
-  std::string default_device = "CPU";           ///< of arrays that say nothing
+  std::shared_ptr<runtime::Device> host{};
+  std::vector<runtime::QueuedDevice*> devices{};  ///< outlive the workspace and its arrays
+  std::string default_device = "CPU";             ///< of arrays that say nothing
   FloatLevel float_level = FloatLevel::Finite;
-  std::shared_ptr<ProgramCache> program_cache;  ///< null: one in memory of its own
-  QueueOptions queues;
+  std::shared_ptr<ProgramCache> program_cache{};  ///< null: one in memory of its own
+  QueueOptions queues{};
   /// Of all waits of one run, and of a read by the host.
   runtime::WaitLimits limits{30'000'000'000, 30'000'000'000};
   bool waits = false;    ///< runs come back when all is complete, not when it is submitted
@@ -97,7 +97,8 @@ class Workspace {
   Status realize(Array& array) const;
   /// Computes and gives storage at once.
   Result<Array> compute(const tensor::Tensor& value, const std::string& device = {}) const;
-  /// Writes a value of its dtype (a weak one fits any) and shape into its storage, in place; other views of it see it.
+  /// Writes a value of its dtype (a weak one fits any) and shape (a scalar fills it) into its storage, in place; other views
+  /// of it see it. A value that reads the storage at other elements than it writes is computed aside first.
   Status assign(Array& to, const tensor::Tensor& value) const;
   Status assign(Array& to, const Array& value) const;
   /// Storage of its own; of a virtual array too.

@@ -1,0 +1,251 @@
+#include "ignis/engine/compile_graph.h"
+#include "ignis/engine/eager/state.h"
+#include "ignis/exec/run_linked.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+namespace ignis::engine {
+
+using ir::Node;
+
+Status WorkspaceState::run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs) {
+  IGNIS_TRY_ASSIGN(const exec::TemplateRef made,
+                   templates->compile(schedule, environment(), true, &inputs));
+  IGNIS_TRY_ASSIGN(const std::shared_ptr<exec::LinkedSchedule> linked,
+                   exec::link(machine, made, inputs, {.allow_cache = true}));
+  ++counts.runs;
+  Status status = exec::run(*linked, inputs, {.waits = options.waits, .limits = options.limits});
+  if (!status && !host->state()) {
+    // A stuck thread may still be at it.
+    runtime::abandon(std::make_shared<std::vector<exec::BoundInput>>(std::move(inputs)));
+  }
+  return status;
+}
+
+Result<std::string> WorkspaceState::choose_device(const Expression& expression,
+                                                  const std::string& asked) const {
+  const Storage* first = nullptr;
+  bool reads_external = false;
+  for (const StorageRef& input : expression.inputs) {
+    if (!input->variable.empty()) continue;
+    if (input->memory_class == exec::MemoryClass::External) {
+      reads_external = true;  // every device maps it, or says that it can't
+      continue;
+    }
+    if (first == nullptr) first = input.get();
+    if (first->device == input->device) continue;
+    return Error(ErrorCode::InvalidArgument,
+                 "The expression reads '" + first->name + "' on " + first->device + " and '" +
+                     input->name + "' on " + input->device + "; copy one of them first.",
+                 "WrongDevice");
+  }
+  if (first != nullptr) {
+    if (asked.empty() || asked == first->device) return first->device;
+    return Error(ErrorCode::InvalidArgument,
+                 "The value is wanted on " + asked + " and reads '" + first->name + "' on " +
+                     first->device + "; copy_to() moves it.",
+                 "WrongDevice");
+  }
+  if (!asked.empty()) return asked;
+  return reads_external ? machine->options().host_name : options.default_device;
+}
+
+Result<std::shared_ptr<CompiledPlan>> WorkspaceState::find_plan(const Expression& expression,
+                                                                const std::string& device,
+                                                                std::string& key) {
+  Pattern pattern = make_pattern(expression);
+  key = device + '\n' + pattern.key;
+  if (const auto found = plan_of.find(key); found != plan_of.end()) {
+    ++counts.plan_hits;
+    plans.splice(plans.begin(), plans, found->second);
+    return found->second->plan;
+  }
+  const PatternGraph local = make_graph(expression);
+  GraphOptions graph_options;
+  graph_options.graph = local.graph;
+  graph_options.float_level = options.float_level;
+  graph_options.program_cache = options.program_cache;
+  graph_options.timeout = std::chrono::nanoseconds(options.limits.deadline_ns);
+  IGNIS_TRY_ASSIGN(PlannedGraph planned,
+                   plan_graph(local.inputs, local.roots, host, graph_options));
+  ++counts.plans_made;
+  auto made = std::make_shared<CompiledPlan>();
+  made->plan = std::move(planned.plan);
+  made->held = std::move(pattern.held);
+  plans.push_front({key, made});
+  plan_of[key] = plans.begin();
+  while (plans.size() > static_cast<size_t>(std::max(1, options.most_plans))) {
+    plan_of.erase(plans.back().key);
+    plans.pop_back();
+  }
+  return made;
+}
+
+Status WorkspaceState::execute(CompiledPlan& plan, const std::string& key,
+                               const Expression& expression, const std::vector<StorageRef>& outputs,
+                               const std::string& device, bool draws_random) {
+  for (const StorageRef& input : expression.inputs) IGNIS_TRY(check_usable(*input));
+  PlanScheduleOptions schedule_options;
+  schedule_options.device = device;
+  schedule_options.threads = host->threads();
+  schedule_options.constant_memory = constants->hook();
+  std::vector<StorageRef> ports = expression.inputs;
+  ports.insert(ports.end(), outputs.begin(), outputs.end());
+  if (is_recording()) {
+    if (!plan.split) {
+      schedule_options.splits_arena = true;
+      IGNIS_TRY_ASSIGN(plan.split, plan_schedule(plan.plan, schedule_options));
+    }
+    return recorder->add(*plan.split, key, ports, device, draws_random);
+  }
+  if (!plan.eager) {
+    IGNIS_TRY_ASSIGN(PlanSchedule made, plan_schedule(plan.plan, schedule_options));
+    if (made.arena >= 0) {
+      exec::ScheduleBuffer& arena = made.schedule.buffers[static_cast<size_t>(made.arena)];
+      IGNIS_TRY_ASSIGN(runtime::MemoryRef memory,
+                       allocate_zeroed(*machine, device, arena.size_bytes));
+      arena.memory = {std::move(memory)};
+    }
+    plan.eager = std::move(made);
+  }
+  exec::Schedule schedule = plan.eager->schedule;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const size_t count = plan.eager->inputs.size();
+    const int number = i < count ? plan.eager->inputs[i] : plan.eager->outputs[i - count];
+    exec::ScheduleBuffer& buffer = schedule.buffers[static_cast<size_t>(number)];
+    buffer.input = -1;
+    runtime::MemoryRef memory = ports[i]->memory;
+    if (!ports[i]->variable.empty()) {
+      IGNIS_TRY_ASSIGN(memory, cell(*ports[i], device));
+    }
+    buffer.devices = {memory->owner()};
+    buffer.memory = {std::move(memory)};
+  }
+  return run(schedule, {});
+}
+
+Status WorkspaceState::copy(const StorageRef& to, const StorageRef& from) {
+  IGNIS_TRY(check_usable(*from));
+  if (is_recording()) {
+    recorder->add_copy(to, from);
+    return {};
+  }
+  exec::Schedule schedule;
+  exec::ScheduleCall call;
+  call.kind = exec::CallKind::Copy;
+  call.name = "copy";
+  call.outs = {0};
+  call.ins = {1};
+  for (const StorageRef& storage : {to, from}) {
+    exec::ScheduleBuffer buffer;
+    buffer.name = storage->name;
+    buffer.devices = {storage->device};
+    buffer.size_bytes = from->size_bytes;
+    buffer.memory = {storage->memory};
+    exec::BufferView view;
+    view.buffer = static_cast<int>(schedule.buffers.size());
+    schedule.buffers.push_back(std::move(buffer));
+    call.arguments.push_back(view);
+  }
+  call.bytes = static_cast<double>(from->size_bytes);
+  schedule.calls.push_back(std::move(call));
+  return run(schedule, {});
+}
+
+Result<std::vector<StorageRef>> WorkspaceState::compute(std::vector<Node> roots,
+                                                        const std::string& device,
+                                                        bool draws_random) {
+  // Every value has storage of its own, also one that is asked for twice or that lies in a storage already.
+  const std::vector<Node> asked = roots;
+  std::unordered_set<Node> seen;
+  ir::Graph& graph = *leaves->graph();
+  for (Node& root : roots) {
+    if (root.is(ir::Op::Param) || leaves->computed(root) != nullptr) {
+      root = graph.make(ir::Op::Contiguous, root.dtype(), {root});
+    }
+    while (!seen.insert(root).second) {
+      root = graph.make(ir::Op::Contiguous, root.dtype(), {root});
+    }
+  }
+  IGNIS_TRY_ASSIGN(const Expression expression, read_expression(*leaves, roots));
+  IGNIS_TRY_ASSIGN(const std::string where, choose_device(expression, device));
+  std::string key;
+  IGNIS_TRY_ASSIGN(const std::shared_ptr<CompiledPlan> plan, find_plan(expression, where, key));
+  std::vector<StorageRef> made;
+  for (const Node& root : roots) {
+    made.push_back(leaves->make(root.dtype(), root.shape(), where));
+    if (!is_recording()) IGNIS_TRY(allocate(*made.back()));
+  }
+  IGNIS_TRY(execute(*plan, key, expression, made, where, draws_random));
+  // Numbers that read no array are worth no more than their expression, which any device has.
+  for (size_t i = 0; i < made.size() && !draws_random && !expression.inputs.empty(); ++i) {
+    leaves->note_computed(*made[i], asked[i]);
+  }
+  return made;
+}
+
+Status WorkspaceState::assign(const StorageRef& to, const Node& value) {
+  Node root = value;
+  if (root.is(ir::Op::Param)) {
+    root = leaves->graph()->make(ir::Op::Contiguous, root.dtype(), {root});
+  }
+  IGNIS_TRY_ASSIGN(const Expression expression, read_expression(*leaves, {root}));
+  IGNIS_TRY_ASSIGN(const std::string where, choose_device(expression, to->device));
+  if (to->contents == Contents::Poisoned && expression.reads(*to)) return check_usable(*to);
+  std::string key;
+  IGNIS_TRY_ASSIGN(const std::shared_ptr<CompiledPlan> plan, find_plan(expression, where, key));
+  // In place when each element is read before it is written, and by nobody else: one call, element by element.
+  const bool is_in_place =
+      !expression.reads(*to) || (expression.reads_aligned(*to) && plan->plan.calls.size() == 1);
+  StorageRef target = to;
+  if (!is_in_place) {
+    target = leaves->make(to->dtype, to->shape, where);
+    if (!is_recording()) IGNIS_TRY(allocate(*target));
+  }
+  Status status = execute(*plan, key, expression, {target}, where);
+  if (status && !is_in_place) status = copy(to, target);
+  leaves->renew(*to);
+  if (!is_recording()) to->contents = status ? Contents::Known : Contents::Poisoned;
+  return status;
+}
+
+Result<ProgramImage> WorkspaceState::copy_program(uint64_t size_bytes) {
+  const std::string key = std::to_string(size_bytes);
+  std::shared_ptr<CompiledPlan>& known = copy_programs[key];
+  if (known == nullptr) {
+    const auto graph = std::make_shared<ir::Graph>();
+    const tensor::Tensor from =
+        tensor::Tensor::input(graph, 0, "from", DType::UInt8, {static_cast<int64_t>(size_bytes)});
+    GraphOptions graph_options;
+    graph_options.program_cache = options.program_cache;
+    IGNIS_TRY_ASSIGN(
+        PlannedGraph planned,
+        plan_graph({from.node()}, {tensor::contiguous(from).node()}, host, graph_options));
+    known = std::make_shared<CompiledPlan>();
+    known->plan = std::move(planned.plan);
+  }
+  const exec::Plan& plan = known->plan;
+  const bool fits = plan.calls.size() == 1 && plan.calls[0].buffers.size() == 2 &&
+                    plan.calls[0].written == std::vector<int>{0};
+  if (!fits) {
+    return Error(ErrorCode::Internal, "A copy of " + key +
+                                          " bytes is no single program with the slots destination, "
+                                          "source.");
+  }
+  return plan.programs[0];
+}
+
+Result<runtime::MemoryRef> WorkspaceState::cell(Storage& variable, const std::string& device) {
+  runtime::MemoryRef& memory = variable.cells[device];
+  if (memory != nullptr) return memory;
+  IGNIS_TRY_ASSIGN(const exec::Placement made,
+                   machine->allocate(device, sizeof(int64_t), runtime::Purpose::Data));
+  const int64_t value = variables.at(variable.variable).value;
+  IGNIS_TRY(write_memory(*machine, made.memory, 0, std::as_bytes(std::span(&value, 1))));
+  memory = made.memory;
+  return memory;
+}
+
+}  // namespace ignis::engine

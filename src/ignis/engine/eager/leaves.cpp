@@ -1,0 +1,94 @@
+#include "ignis/engine/eager/leaves.h"
+
+#include <atomic>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+namespace ignis::engine {
+namespace {
+
+/// Names of our Params; what follows is the storage's id.
+constexpr std::string_view kLeafPrefix = "array #";
+
+std::atomic<uint64_t> next_storage_id{1};
+
+}  // namespace
+
+Storage::Storage(std::shared_ptr<LeafTable> table, uint64_t number)
+    : leaves(std::move(table)), id(number) {}
+Storage::~Storage() { leaves->forget(*this); }
+
+StorageRef LeafTable::make(DType dtype, const Shape& shape, const std::string& device) {
+  auto made = std::make_shared<Storage>(shared_from_this(), next_storage_id.fetch_add(1));
+  made->dtype = dtype;
+  made->shape = shape;
+  made->device = device;
+  made->size_bytes = static_cast<uint64_t>(element_count(shape) * size_bytes(dtype));
+  alive_[made->id] = made.get();
+  renew(*made);
+  return made;
+}
+
+void LeafTable::renew(Storage& storage) {
+  if (storage.leaf) by_leaf_.erase(storage.leaf);
+  if (storage.computed) by_value_.erase(storage.computed);
+  storage.computed = ir::Node();
+  ir::ParamArg param;
+  param.slot = next_version_++;
+  param.name = std::string(kLeafPrefix) + std::to_string(storage.id);
+  param.shape = storage.shape;
+  storage.leaf = graph_->param(storage.dtype, param);
+  by_leaf_[storage.leaf] = &storage;
+}
+
+void LeafTable::note_computed(Storage& storage, const ir::Node& node) {
+  // A leaf is found by itself, and the first storage of an expression serves as well as the second.
+  if (node.is(ir::Op::Param) || by_value_.contains(node)) return;
+  storage.computed = node;
+  by_value_[node] = &storage;
+}
+
+StorageRef LeafTable::computed(const ir::Node& node) const {
+  const auto found = by_value_.find(node);
+  return found == by_value_.end() ? nullptr : found->second->shared_from_this();
+}
+
+Result<StorageRef> LeafTable::storage_of(const ir::Node& param) const {
+  if (const auto found = by_leaf_.find(param); found != by_leaf_.end()) {
+    return found->second->shared_from_this();
+  }
+  const std::string name = ir::decode_param(param).name;
+  uint64_t id = 0;
+  if (name.starts_with(kLeafPrefix)) {
+    std::from_chars(name.data() + kLeafPrefix.size(), name.data() + name.size(), id);
+  }
+  if (id == 0) {
+    return Error(ErrorCode::InvalidArgument,
+                 "The expression reads input '" + name +
+                     "', which is no array of this workspace; make it of values of arrays.",
+                 "UnknownInput");
+  }
+  const auto alive = alive_.find(id);
+  if (alive == alive_.end()) {
+    return Error(
+        ErrorCode::InvalidArgument,
+        "The expression reads " + name +
+            ", which no array holds any more; keep the array, or make the expression lazy() "
+            "while it lives.",
+        "LostValue");
+  }
+  const std::string shown = alive->second->name.empty() ? name : "'" + alive->second->name + "'";
+  return Error(ErrorCode::InvalidArgument,
+               "The expression reads what was in " + shown +
+                   " before it was written; realize it before assigning.",
+               "StaleValue");
+}
+
+void LeafTable::forget(Storage& storage) {
+  by_leaf_.erase(storage.leaf);
+  if (storage.computed) by_value_.erase(storage.computed);
+  alive_.erase(storage.id);
+}
+
+}  // namespace ignis::engine

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "ignis/base/result.h"
+#include "ignis/engine/eager/storage.h"
+#include "ignis/ir/graph.h"
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+namespace ignis::engine {
+
+/// Which node of a graph reads which storage. Storages note themselves and are forgotten when they go.
+class LeafTable : public std::enable_shared_from_this<LeafTable> {
+ public:
+  explicit LeafTable(std::shared_ptr<ir::Graph> graph) : graph_(std::move(graph)) {}
+
+  const std::shared_ptr<ir::Graph>& graph() const { return graph_; }
+  /// A storage without memory and with a leaf.
+  StorageRef make(DType dtype, const Shape& shape, const std::string& device);
+  /// Its contents are others now: a new leaf, and no expression has its value.
+  void renew(Storage& storage);
+  /// The contents of `storage` are the value of `node`; expressions over `node` read it.
+  void note_computed(Storage& storage, const ir::Node& node);
+
+  /// What has the value of `node`, or null.
+  StorageRef computed(const ir::Node& node) const;
+  /// What a Param reads. Errors: InvalidArgument with the reason StaleValue, LostValue or UnknownInput.
+  Result<StorageRef> storage_of(const ir::Node& param) const;
+
+ private:
+  friend struct Storage;
+  void forget(Storage& storage);
+
+  std::shared_ptr<ir::Graph> graph_;
+  int64_t next_version_ = 0;
+  std::unordered_map<ir::Node, Storage*> by_leaf_, by_value_;
+  std::unordered_map<uint64_t, Storage*> alive_;
+};
+
+}  // namespace ignis::engine

@@ -1,0 +1,186 @@
+#include "ignis/engine/eager/recorder.h"
+
+#include "ignis/engine/eager/state.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ignis::engine {
+namespace {
+
+/// Adds a program unless the schedule has it; its number.
+int add_program(exec::Schedule& to, const ProgramImage& image) {
+  for (size_t i = 0; i < to.programs.size(); ++i) {
+    const ProgramImage& known = to.programs[i];
+    if (known.name == image.name && known.object == image.object) return static_cast<int>(i);
+  }
+  to.programs.push_back(image);
+  return static_cast<int>(to.programs.size()) - 1;
+}
+
+std::vector<int> numbers_where(size_t count, const auto& is_so) {
+  std::vector<int> numbers;
+  for (size_t i = 0; i < count; ++i) {
+    if (is_so(i)) numbers.push_back(static_cast<int>(i));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+int Recording::find(uint64_t base) const {
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (base != 0 && buffers[i].base == base) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+std::vector<int> Recording::constant_buffers() const {
+  return numbers_where(buffers.size(), [&](size_t i) { return buffers[i].is_constant; });
+}
+
+std::vector<int> Recording::random_calls() const {
+  return numbers_where(calls.size(), [&](size_t i) { return calls[i].draws_random; });
+}
+
+Recorder::~Recorder() {
+  if (!is_finished_) poison();
+}
+
+int Recorder::add(const StorageRef& storage, bool is_written, const std::string& device) {
+  const bool is_variable = !storage->variable.empty();
+  const auto [entry, is_new] =
+      touched_.try_emplace({storage->id, is_variable ? device : std::string()});
+  Touched& touched = entry->second;
+  if (is_new) {
+    touched.buffer = static_cast<int>(recording_.buffers.size());
+    touched.storage = storage;
+    exec::ScheduleBuffer buffer;
+    buffer.name = storage->name.empty() ? "t" + std::to_string(touched.buffer) : storage->name;
+    buffer.devices = {is_variable ? device : storage->device};
+    buffer.size_bytes = storage->size_bytes;
+    if (storage->memory != nullptr) buffer.memory = {storage->memory};
+    recording_.schedule.buffers.push_back(std::move(buffer));
+    RecordedBuffer made;
+    made.base = storage->id;
+    made.existed_before = storage->contents == Contents::Known && storage->memory != nullptr;
+    made.is_constant = storage->is_constant;
+    made.is_generator_state = storage->is_generator_state;
+    made.variable = storage->variable;
+    recording_.buffers.push_back(std::move(made));
+  }
+  if (is_written) {
+    touched.is_written = true;
+    recording_.buffers[static_cast<size_t>(touched.buffer)].is_constant = false;
+    storage->contents = Contents::Recorded;
+  }
+  return touched.buffer;
+}
+
+Status Recorder::add(const PlanSchedule& plan, const std::string& key,
+                     const std::vector<StorageRef>& ports, const std::string& device,
+                     bool draws_random) {
+  const std::vector<exec::ScheduleBuffer>& from = plan.schedule.buffers;
+  std::vector<int> number(from.size(), -1);
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    number[static_cast<size_t>(plan.inputs[i])] = add(ports[i], false, device);
+  }
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    number[static_cast<size_t>(plan.outputs[i])] = add(ports[plan.inputs.size() + i], true, device);
+  }
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (number[i] >= 0) continue;
+    const bool is_zeroed_arena = static_cast<int>(i) == plan.arena && plan.arena_reads_zeros;
+    if (is_zeroed_arena) {
+      const auto known = arenas_.find(key);
+      if (known != arenas_.end()) {
+        number[i] = known->second;
+        continue;
+      }
+    }
+    number[i] = static_cast<int>(recording_.buffers.size());
+    exec::ScheduleBuffer buffer = from[i];
+    RecordedBuffer made;
+    made.is_constant = std::find(plan.constants.begin(), plan.constants.end(),
+                                 static_cast<int>(i)) != plan.constants.end();
+    if (is_zeroed_arena) {
+      IGNIS_TRY_ASSIGN(runtime::MemoryRef memory,
+                       allocate_zeroed(*machine_, device, buffer.size_bytes));
+      buffer.memory = {std::move(memory)};
+      made.reads_zeros = true;
+      arenas_[key] = number[i];
+    }
+    recording_.schedule.buffers.push_back(std::move(buffer));
+    recording_.buffers.push_back(std::move(made));
+  }
+  for (const exec::ScheduleCall& call : plan.schedule.calls) {
+    exec::ScheduleCall made = call;
+    made.program =
+        add_program(recording_.schedule, plan.schedule.programs[static_cast<size_t>(call.program)]);
+    for (exec::BufferView& view : made.arguments) {
+      view.buffer = number[static_cast<size_t>(view.buffer)];
+    }
+    recording_.schedule.calls.push_back(std::move(made));
+    recording_.calls.push_back({draws_random, {}});
+  }
+  return {};
+}
+
+void Recorder::add_copy(const StorageRef& to, const StorageRef& from) {
+  exec::ScheduleCall call;
+  call.kind = exec::CallKind::Copy;
+  call.name = "copy";
+  call.arguments.resize(2);
+  call.arguments[1].buffer = add(from, false, {});
+  call.arguments[0].buffer = add(to, true, {});
+  call.outs = {0};
+  call.ins = {1};
+  call.bytes = static_cast<double>(to->size_bytes);
+  recording_.schedule.calls.push_back(std::move(call));
+  recording_.calls.emplace_back();
+}
+
+Result<Recording> Recorder::finish() {
+  is_finished_ = true;
+  for (auto& [id, touched] : touched_) {
+    const StorageRef storage = touched.storage.lock();
+    exec::ScheduleBuffer& buffer = recording_.schedule.buffers[static_cast<size_t>(touched.buffer)];
+    RecordedBuffer& made = recording_.buffers[static_cast<size_t>(touched.buffer)];
+    if (storage == nullptr) {
+      // Nobody is left who could write it.
+      made.is_constant |= made.existed_before && !touched.is_written;
+      continue;
+    }
+    made.is_live = true;
+    if (storage->memory != nullptr || !storage->variable.empty()) continue;
+    Result<runtime::MemoryRef> memory =
+        allocate_zeroed(*machine_, storage->device, storage->size_bytes);
+    if (!memory) {
+      poison();
+      return memory.error();
+    }
+    storage->memory = *std::move(memory);
+    if (const runtime::QueuedDevice* device = machine_->find(storage->device)) {
+      storage->generation = device->generation();
+    }
+    buffer.memory = {storage->memory};
+  }
+  return recording_;
+}
+
+void Recorder::mark_computed() {
+  for (auto& [id, touched] : touched_) {
+    const StorageRef storage = touched.storage.lock();
+    if (storage != nullptr && touched.is_written) storage->contents = Contents::Known;
+  }
+}
+
+void Recorder::poison() {
+  is_finished_ = true;
+  for (auto& [id, touched] : touched_) {
+    const StorageRef storage = touched.storage.lock();
+    if (storage != nullptr && touched.is_written) storage->contents = Contents::Poisoned;
+  }
+}
+
+}  // namespace ignis::engine

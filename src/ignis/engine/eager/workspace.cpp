@@ -1,0 +1,481 @@
+#include "ignis/engine/eager/workspace.h"
+
+#include "ignis/engine/eager/state.h"
+#include "ignis/exec/host_memory.h"
+#include "ignis/exec/run_linked.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace ignis::engine {
+namespace {
+
+std::string shown(const Storage& storage) {
+  return storage.name.empty() ? "An array" : "Array '" + storage.name + "'";
+}
+
+Error no_array() {
+  return Error(ErrorCode::InvalidArgument, "The array is empty: it was not made by a workspace.",
+               "NoArray");
+}
+
+/// Copies a view's elements out of its base, row by row.
+void gather(const std::byte* base, const std::vector<int64_t>& strides, const Shape& shape,
+            size_t item, std::byte* to) {
+  const size_t rank = shape.size();
+  const int64_t count = element_count(shape);
+  if (count == 0) return;
+  std::vector<int64_t> at(rank, 0);
+  const int64_t row = rank == 0 ? 1 : shape[rank - 1];
+  const int64_t step = rank == 0 ? 1 : strides[rank - 1];
+  for (int64_t done = 0; done < count; done += row) {
+    int64_t from = 0;
+    for (size_t i = 0; i + 1 < rank; ++i) from += at[i] * strides[i];
+    for (int64_t k = 0; k < row; ++k) {
+      std::memcpy(to, base + static_cast<size_t>(from + k * step) * item, item);
+      to += item;
+    }
+    for (size_t i = rank - 1; rank > 0 && i-- > 0;) {
+      if (++at[i] < shape[i]) break;
+      at[i] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+WorkspaceState::~WorkspaceState() {
+  if (templates != nullptr) templates->clear();  // links hold the machine
+}
+
+Result<Workspace> Workspace::create(WorkspaceOptions options) {
+  auto state = std::make_shared<WorkspaceState>();
+  if (options.host == nullptr) {
+    runtime::DeviceOptions device_options;
+    device_options.threads = options.threads;
+    IGNIS_TRY_ASSIGN(options.host, runtime::open_device(options.cpu, device_options));
+  }
+  if (options.program_cache == nullptr) options.program_cache = ProgramCache::open();
+  // Inputs of an eager run move: nothing is baked unless the caller wants it.
+  state->host = options.host;
+  state->leaves = std::make_shared<LeafTable>(std::make_shared<ir::Graph>());
+  exec::MachineOptions machine_options;
+  machine_options.devices = options.devices;
+  machine_options.host = options.host;
+  machine_options.clock = options.clock;
+  machine_options.limits = options.limits;
+  state->machine = exec::Machine::create(std::move(machine_options));
+  for (runtime::QueuedDevice* device : options.devices) {
+    state->table.devices[device->name()] = device->capabilities();
+  }
+  WorkspaceState* const raw = state.get();
+  state->find_device = [raw](std::string_view name) { return raw->machine->find(name); };
+  state->hooks.copy_program = [raw](const std::string&, uint64_t size_bytes) {
+    return raw->copy_program(size_bytes);
+  };
+  state->templates = std::make_unique<TemplateCache>();
+  state->constants = std::make_unique<ConstantStore>(state->machine);
+  options.default_device = runtime::canonical_device_name(options.default_device);
+  state->options = std::move(options);
+  IGNIS_TRY(state->device_name(state->options.default_device));
+  return Workspace(std::move(state));
+}
+
+const std::shared_ptr<ir::Graph>& Workspace::graph() const { return state_->leaves->graph(); }
+const std::shared_ptr<exec::Machine>& Workspace::machine() const { return state_->machine; }
+const WorkspaceOptions& Workspace::options() const { return state_->options; }
+TemplateCache& Workspace::templates() const { return *state_->templates; }
+TemplateCache::Environment Workspace::environment() const { return state_->environment(); }
+WorkspaceCounts Workspace::counts() const {
+  WorkspaceCounts counts = state_->counts;
+  counts.templates = state_->templates->counts();
+  return counts;
+}
+
+Result<std::string> WorkspaceState::device_name(const std::string& asked) const {
+  if (asked.empty()) return options.default_device;
+  std::string name = runtime::canonical_device_name(asked);
+  if (name == machine->options().host_name || machine->find(name) != nullptr) return name;
+  return Error(ErrorCode::NotFound, "Device '" + name + "' is not open in this workspace.",
+               "NoSuchDevice");
+}
+
+Status WorkspaceState::allocate(Storage& storage) {
+  IGNIS_TRY_ASSIGN(const exec::Placement made,
+                   machine->allocate(storage.device, storage.size_bytes, runtime::Purpose::Data));
+  storage.memory = made.memory;
+  if (const runtime::QueuedDevice* device = machine->find(storage.device)) {
+    storage.generation = device->generation();
+  }
+  return {};
+}
+
+Array WorkspaceState::make_array(StorageRef storage) {
+  auto made = std::make_shared<Array::State>();
+  made->workspace = shared_from_this();
+  made->id = new_array_id();
+  made->set_storage(std::move(storage));
+  return Array(std::move(made));
+}
+
+Result<Array> WorkspaceState::make_from_bytes(std::span<const std::byte> bytes, DType dtype,
+                                              const Shape& shape, const std::string& device) {
+  IGNIS_TRY_ASSIGN(const std::string name, device_name(device));
+  StorageRef storage = leaves->make(dtype, shape, name);
+  IGNIS_TRY(allocate(*storage));
+  IGNIS_TRY(write_memory(*machine, storage->memory, 0, bytes));
+  return make_array(std::move(storage));
+}
+
+Status WorkspaceState::check_usable(const Storage& storage) const {
+  if (storage.contents == Contents::Poisoned) {
+    return Error(ErrorCode::InvalidArgument,
+                 shown(storage) + " was to be written by a call that failed; assign() it anew.",
+                 "PoisonedTensor");
+  }
+  if (storage.contents == Contents::Recorded && !is_recording()) {
+    return Error(ErrorCode::InvalidArgument,
+                 shown(storage) + " is written by calls that were recorded and have not run.",
+                 recorder != nullptr ? "DataAccessDuringCapture" : "NotComputed");
+  }
+  const runtime::QueuedDevice* device = machine->find(storage.device);
+  if (device == nullptr || storage.memory == nullptr ||
+      device->generation() == storage.generation || device->is_whole(*storage.memory)) {
+    return {};
+  }
+  return Error(ErrorCode::DeviceLost,
+               shown(storage) + " was made in generation " + std::to_string(storage.generation) +
+                   " of " + storage.device + ", which is now in generation " +
+                   std::to_string(device->generation()) + " and did not keep it; make it anew.",
+               "StorageLost");
+}
+
+Status WorkspaceState::wait_for(const Storage& storage) const {
+  return exec::make_readable(*machine, {storage.memory, 0, storage.size_bytes}, options.limits);
+}
+
+Result<Array> Workspace::from_host(const HostTensor& value, const std::string& device) const {
+  IGNIS_TRY_ASSIGN(const int64_t count, checked_element_count(value.shape));
+  const int64_t item = is_weak(value.dtype) ? 0 : size_bytes(value.dtype);
+  if (item == 0 || value.bytes.size() != static_cast<size_t>(count * item)) {
+    return Error(ErrorCode::InvalidArgument,
+                 std::string(to_string(value.dtype)) + " " + to_string(value.shape) + " has " +
+                     std::to_string(count * item) + " bytes; " +
+                     std::to_string(value.bytes.size()) + " are given.",
+                 "WrongSize");
+  }
+  return state_->make_from_bytes(value.bytes, value.dtype, value.shape, device);
+}
+
+Result<Array> Workspace::wrap(const ExternalMemory& memory, DType dtype, const Shape& shape) const {
+  IGNIS_TRY_ASSIGN(const int64_t count, checked_element_count(shape));
+  const int64_t item = is_weak(dtype) ? 0 : size_bytes(dtype);
+  const auto needed = static_cast<uint64_t>(count * item);
+  const auto address = reinterpret_cast<uint64_t>(memory.bytes);
+  if (item == 0 || memory.bytes == nullptr || memory.size_bytes < needed ||
+      address % static_cast<uint64_t>(item) != 0) {
+    return Error(ErrorCode::InvalidArgument,
+                 std::string(to_string(dtype)) + " " + to_string(shape) + " needs " +
+                     std::to_string(needed) + " bytes at an address that its elements divide; " +
+                     std::to_string(memory.size_bytes) +
+                     " bytes at an address with the alignment " +
+                     std::to_string(exec::alignment_class(address)) + " are given.",
+                 "WrongSize");
+  }
+  StorageRef storage = state_->leaves->make(dtype, shape, state_->machine->options().host_name);
+  storage->memory =
+      exec::wrap_host_memory(storage->device, memory.bytes, memory.size_bytes, memory.keeps);
+  storage->memory_class = exec::MemoryClass::External;
+  storage->layout = memory.layout;
+  storage->is_writable = memory.is_writable;
+  return state_->make_array(std::move(storage));
+}
+
+Result<Array> Workspace::adopt(const runtime::MemoryRef& memory, DType dtype,
+                               const Shape& shape) const {
+  IGNIS_TRY_ASSIGN(const int64_t count, checked_element_count(shape));
+  const int64_t item = is_weak(dtype) ? 0 : size_bytes(dtype);
+  if (item == 0 || memory == nullptr ||
+      memory->size_bytes() < static_cast<uint64_t>(count * item)) {
+    return Error(ErrorCode::InvalidArgument,
+                 std::string(to_string(dtype)) + " " + to_string(shape) + " needs " +
+                     std::to_string(count * item) + " bytes; " +
+                     std::to_string(memory == nullptr ? 0 : memory->size_bytes()) + " are given.",
+                 "WrongSize");
+  }
+  IGNIS_TRY_ASSIGN(const std::string device, state_->device_name(memory->owner()));
+  StorageRef storage = state_->leaves->make(dtype, shape, device);
+  storage->memory = memory;
+  if (const runtime::QueuedDevice* open = state_->machine->find(device)) {
+    storage->generation = open->generation();
+  }
+  return state_->make_array(std::move(storage));
+}
+
+Result<Array> Workspace::zeros(const Shape& shape, DType dtype, const std::string& device) const {
+  IGNIS_TRY_ASSIGN(const int64_t count, checked_element_count(shape));
+  if (is_weak(dtype) || size_bytes(dtype) == 0) {
+    return Error(ErrorCode::InvalidArgument,
+                 "dtype " + std::string(to_string(dtype)) + " has no storage.", "WrongSize");
+  }
+  IGNIS_TRY_ASSIGN(const std::string name, state_->device_name(device));
+  StorageRef storage = state_->leaves->make(dtype, shape, name);
+  IGNIS_TRY_ASSIGN(
+      storage->memory,
+      allocate_zeroed(*state_->machine, name, static_cast<uint64_t>(count * size_bytes(dtype))));
+  if (const runtime::QueuedDevice* open = state_->machine->find(name)) {
+    storage->generation = open->generation();
+  }
+  return state_->make_array(std::move(storage));
+}
+
+Result<Array> Workspace::lazy(const tensor::Tensor& value, const std::string& device) const {
+  if (!value) return no_array();
+  auto made = std::make_shared<Array::State>();
+  IGNIS_TRY_ASSIGN(Expression expression, read_expression(*state_->leaves, {value.node()}));
+  std::string asked;
+  if (!device.empty()) {
+    IGNIS_TRY_ASSIGN(asked, state_->device_name(device));
+  }
+  made->is_virtual =
+      value.constant_value().has_value() && (value.rank() == 0 || is_weak(value.dtype()));
+  if (made->is_virtual) {
+    made->expression = value;
+    made->dtype = value.dtype();
+  } else {
+    IGNIS_TRY_ASSIGN(made->device, state_->choose_device(expression, asked));
+    made->expression = tensor::commit(value);
+    made->dtype = made->expression.dtype();
+  }
+  made->workspace = state_;
+  made->id = new_array_id();
+  made->name = value.name();
+  made->shape = value.shape();
+  made->held = std::move(expression.inputs);
+  return Array(std::move(made));
+}
+
+Result<tensor::Tensor> Workspace::variable(const std::string& name, int64_t min,
+                                           int64_t max) const {
+  const auto known = state_->variables.find(name);
+  if (known == state_->variables.end()) {
+    if (name.empty() || min > max) {
+      return Error(ErrorCode::InvalidArgument,
+                   "Variable '" + name + "' in [" + std::to_string(min) + ", " +
+                       std::to_string(max) + "] needs a name and a range that holds a value.",
+                   "OutOfRange");
+    }
+    StorageRef storage = state_->leaves->make(DType::Int64, {}, "");
+    storage->name = storage->variable = name;
+    state_->variables[name] = {storage, min, min, max};
+  } else if (known->second.min != min || known->second.max != max) {
+    return Error(ErrorCode::InvalidArgument,
+                 "Variable '" + name + "' has the range [" + std::to_string(known->second.min) +
+                     ", " + std::to_string(known->second.max) + "]; [" + std::to_string(min) +
+                     ", " + std::to_string(max) + "] is another.",
+                 "VariableConflict");
+  }
+  return tensor::Tensor(graph(), state_->variables[name].storage->leaf, name);
+}
+
+Status Workspace::bind(const std::string& name, int64_t value) const {
+  const auto known = state_->variables.find(name);
+  if (known == state_->variables.end()) {
+    return Error(ErrorCode::NotFound, "There is no variable '" + name + "'.", "NoVariable");
+  }
+  WorkspaceState::Variable& variable = known->second;
+  if (value < variable.min || value > variable.max) {
+    return Error(ErrorCode::InvalidArgument,
+                 "Variable '" + name + "' is in [" + std::to_string(variable.min) + ", " +
+                     std::to_string(variable.max) + "]; " + std::to_string(value) + " is not.",
+                 "OutOfRange");
+  }
+  if (value == variable.value) return {};
+  variable.value = value;
+  // Runs that are under way keep the cell that they read; what was computed with the old value stays what it is.
+  variable.storage->cells.clear();
+  state_->leaves->renew(*variable.storage);
+  return {};
+}
+
+Status Workspace::realize(Array& array) const {
+  Array* const one[] = {&array};
+  return realize(one);
+}
+
+Status Workspace::realize(std::span<Array* const> arrays) const {
+  std::map<std::string, std::vector<Array::State*>> groups;  // by device
+  for (Array* array : arrays) {
+    if (array == nullptr || !*array) return no_array();
+    Array::State& state = *array->state_;
+    if (state.storage != nullptr || state.is_virtual) continue;
+    if (state.workspace != state_) {
+      return Error(ErrorCode::InvalidArgument, "The array belongs to another workspace.",
+                   "OtherWorkspace");
+    }
+    std::vector<Array::State*>& group = groups[state.device];
+    if (std::find(group.begin(), group.end(), &state) == group.end()) group.push_back(&state);
+  }
+  for (const auto& [device, group] : groups) {
+    std::vector<ir::Node> roots;
+    for (const Array::State* state : group) roots.push_back(state->expression.node());
+    IGNIS_TRY_ASSIGN(std::vector<StorageRef> made, state_->compute(std::move(roots), device));
+    for (size_t i = 0; i < group.size(); ++i) group[i]->set_storage(std::move(made[i]));
+  }
+  return {};
+}
+
+Result<Array> Workspace::compute(const tensor::Tensor& value, const std::string& device) const {
+  IGNIS_TRY_ASSIGN(Array made, lazy(value, device));
+  if (made.is_virtual()) return clone(made);
+  IGNIS_TRY(realize(made));
+  return made;
+}
+
+Status Workspace::assign(Array& to, const tensor::Tensor& value) const {
+  if (!to || !value) return no_array();
+  if (to.is_virtual()) {
+    return Error(ErrorCode::InvalidArgument,
+                 "A constant without device has no storage to assign to; clone() it first.",
+                 "VirtualArray");
+  }
+  if ((value.rank() != 0 && value.shape() != to.shape()) ||
+      (value.dtype() != to.dtype() && !is_weak(value.dtype()))) {
+    return Error(ErrorCode::InvalidArgument,
+                 std::string(to_string(to.dtype())) + " " + to_string(to.shape()) +
+                     " is assigned " + value.describe() + "; cast or broadcast it.",
+                 "WrongShape");
+  }
+  if (value.graph() != graph()) {
+    return Error(ErrorCode::InvalidArgument, "The value belongs to the graph of another workspace.",
+                 "OtherWorkspace");
+  }
+  IGNIS_TRY(realize(to));
+  const Array::State& state = *to.state_;
+  if (!state.storage->is_writable) {
+    return Error(ErrorCode::InvalidArgument, shown(*state.storage) + " may only be read.",
+                 "ReadOnly");
+  }
+  return catch_graph_error([&]() -> Status {
+    tensor::Tensor root = tensor::broadcast_to(tensor::cast(value, to.dtype()), to.shape());
+    if (!state.view.empty()) {
+      const tensor::Tensor is_seen =
+          spread_view(state.view, tensor::Tensor::full_int(graph(), state.shape, 1, DType::Bool));
+      root = tensor::where(is_seen, spread_view(state.view, root),
+                           tensor::Tensor(graph(), state.storage->leaf));
+    }
+    return state_->assign(state.storage, root.node());
+  });
+}
+
+Status Workspace::assign(Array& to, const Array& value) const {
+  if (!value) return no_array();
+  return assign(to, value.value());
+}
+
+Result<Array> Workspace::clone(const Array& array) const {
+  if (!array) return no_array();
+  const Array::State& state = *array.state_;
+  IGNIS_TRY_ASSIGN(std::vector<StorageRef> made,
+                   state_->compute({tensor::commit(array.value()).node()}, state.device));
+  return state_->make_array(std::move(made.front()));
+}
+
+Result<Array> Workspace::contiguous(const Array& array) const {
+  if (!array) return no_array();
+  Array same = array;
+  if (!array.is_virtual()) IGNIS_TRY(realize(same));
+  if (!same.is_contiguous() || same.offset_elements() != 0 ||
+      element_count(same.shape()) != element_count(same.state_->storage->shape)) {
+    return clone(array);
+  }
+  return same;
+}
+
+Result<Array> Workspace::copy_to(const Array& array, const std::string& device) const {
+  if (!array) return no_array();
+  IGNIS_TRY_ASSIGN(const std::string name, state_->device_name(device));
+  if (array.is_virtual()) {
+    IGNIS_TRY_ASSIGN(std::vector<StorageRef> made,
+                     state_->compute({tensor::commit(array.value()).node()}, name));
+    return state_->make_array(std::move(made.front()));
+  }
+  IGNIS_TRY_ASSIGN(const Array from, contiguous(array));
+  StorageRef to = state_->leaves->make(from.dtype(), from.shape(), name);
+  if (!is_recording()) IGNIS_TRY(state_->allocate(*to));
+  if (to->size_bytes != 0) IGNIS_TRY(state_->copy(to, from.state_->storage));
+  return state_->make_array(std::move(to));
+}
+
+Result<HostTensor> Workspace::to_host(const Array& array) const {
+  if (!array) return no_array();
+  if (is_recording()) {
+    return Error(ErrorCode::InvalidArgument,
+                 "The host reads " +
+                     (array.name().empty() ? std::string("an array") : "'" + array.name() + "'") +
+                     " while calls are recorded; its value would be frozen. Return it, and read it "
+                     "after the replay.",
+                 "DataAccessDuringCapture");
+  }
+  Array read = array;
+  if (array.is_virtual()) {
+    IGNIS_TRY_ASSIGN(read, clone(array));
+  } else {
+    IGNIS_TRY(realize(read));
+  }
+  StorageRef storage = read.state_->storage;
+  IGNIS_TRY(state_->check_usable(*storage));
+  if (storage->memory->host() == nullptr) {  // the host does not see its device's memory
+    StorageRef seen =
+        state_->leaves->make(storage->dtype, storage->shape, state_->machine->options().host_name);
+    IGNIS_TRY(state_->allocate(*seen));
+    IGNIS_TRY(state_->copy(seen, storage));
+    storage = std::move(seen);
+  }
+  IGNIS_TRY(state_->wait_for(*storage));
+  HostTensor made = HostTensor::zeros(read.dtype(), read.shape());
+  const auto item = static_cast<size_t>(size_bytes(read.dtype()));
+  const std::byte* base =
+      storage->memory->host() + static_cast<size_t>(read.offset_elements()) * item;
+  if (read.is_contiguous()) {
+    if (!made.bytes.empty()) std::memcpy(made.bytes.data(), base, made.bytes.size());
+  } else {
+    gather(base, read.state_->strides, read.shape(), item, made.bytes.data());
+  }
+  return made;
+}
+
+Status Workspace::synchronize() const {
+  for (runtime::QueuedDevice* device : state_->machine->options().devices) {
+    if (!device->is_online()) continue;
+    IGNIS_TRY(exec::synchronize(*device, state_->machine->pending(), state_->options.limits));
+  }
+  return {};
+}
+
+Status Workspace::set_recorder(Recorder* recorder) const {
+  if (recorder != nullptr && state_->recorder != nullptr) {
+    return Error(ErrorCode::InvalidArgument,
+                 "Calls are recorded already: a capture within another is not possible.",
+                 "NestedCapture");
+  }
+  state_->recorder = recorder;
+  if (recorder != nullptr) recorder->machine_ = state_->machine;
+  return {};
+}
+
+Workspace::Pause::Pause(const Workspace& workspace) : state_(workspace.state_) { ++state_->pauses; }
+Workspace::Pause::~Pause() { --state_->pauses; }
+
+bool Workspace::is_recording() const { return state_->is_recording(); }
+
+Status Workspace::run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs) const {
+  return state_->run(schedule, std::move(inputs));
+}
+
+void Workspace::note_written(const Array& array) const {
+  if (array && array.state_->storage != nullptr) state_->leaves->renew(*array.state_->storage);
+}
+
+}  // namespace ignis::engine
