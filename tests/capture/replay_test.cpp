@@ -101,7 +101,7 @@ TEST(CaptureGroups, GG10_AddressesComeFromTheInputsOfEachRun) {
     const auto step = [&](const exec::Placement& from) {
       exec::OutputTurn turn = outputs.begin(kNoWait).value();
       const std::array<exec::BoundInput, 2> inputs = {bound(from), bound(turn.places()[0])};
-      const Status status = exec::run(*linked, inputs, {false, kLong});
+      const Status status = exec::run(*linked, inputs, {.waits = false, .limits = kLong});
       EXPECT_TRUE(status) << (status ? "" : status.error().to_string());
       return std::move(turn).finish();
     };

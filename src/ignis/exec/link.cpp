@@ -87,7 +87,7 @@ Result<std::shared_ptr<LinkedSchedule>> link(const std::shared_ptr<Machine>& mac
   if (options.allow_cache && !bakes) return SharedTemplate::link_cached(made, machine);
   const LinkMode mode = options.allow_cache ? LinkMode::Ring : LinkMode::Jit;
   IGNIS_TRY_ASSIGN(std::unique_ptr<LinkedSchedule> linked,
-                   Linker(machine, made->queues(), inputs, mode).link());
+                   Linker(machine, made->queues(), inputs, mode, options.held).link());
   linked->keep(made);
   return std::shared_ptr<LinkedSchedule>(std::move(linked));
 }

@@ -50,10 +50,18 @@ enum class LinkMode : uint8_t {
   Jit,   ///< its own; held by whoever asked
 };
 
+/// Where a buffer lies that the template knows no memory of and that the link is not to place: one place for each lane.
+struct HeldMemory {
+  int buffer = 0;
+  std::vector<Placement> lanes;
+};
+
 struct LinkOptions {
   /// An eager run: the link is kept with its template, or lives for one run when input addresses are baked. Else: the
   /// caller's.
   bool allow_cache = false;
+  /// By buffer number. Only without `allow_cache`: a link that others share has no memory of one of them.
+  std::span<const HeldMemory> held{};
 };
 
 /// Links a template: places what has no memory yet, uploads programs, bakes addresses, keeps alive what they name. `inputs` are

@@ -86,6 +86,7 @@ class LinkedSchedule {
   LinkedSchedule& operator=(const LinkedSchedule&) = delete;
 
   Machine& machine() const { return *machine_; }
+  const std::shared_ptr<Machine>& shared_machine() const { return machine_; }
   const QueueTemplate& queues() const { return *queues_; }
   LinkMode mode() const { return mode_; }
   /// What linking took, on the machine's clock.

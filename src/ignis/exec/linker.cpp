@@ -19,12 +19,6 @@ using runtime::QueuedDevice;
 /// Of parts of one block.
 constexpr uint64_t kPlaceholderAlignment = 128;
 
-uint64_t slot_bytes(const Batch& batch, int device, bool is_profiled) {
-  uint64_t queues = 0;
-  for (const QueueStream& stream : batch.streams) queues += stream.device == device;
-  return kSlotBytes * (queues + 1 + (is_profiled ? 2 * batch.calls.size() : 0));
-}
-
 Error unresolved(const ScheduleBuffer& buffer, const std::string& what) {
   return Error(ErrorCode::InvalidArgument, "Buffer '" + buffer.name + "' " + what + ".",
                "UnresolvedPatch");
@@ -33,8 +27,8 @@ Error unresolved(const ScheduleBuffer& buffer, const std::string& what) {
 }  // namespace
 
 Linker::Linker(std::shared_ptr<Machine> machine, const QueueTemplate& queues,
-               std::span<const BoundInput> inputs, LinkMode mode)
-    : machine_(std::move(machine)), queues_(queues), inputs_(inputs), mode_(mode) {}
+               std::span<const BoundInput> inputs, LinkMode mode, std::span<const HeldMemory> held)
+    : machine_(std::move(machine)), queues_(queues), inputs_(inputs), held_(held), mode_(mode) {}
 
 Result<std::unique_ptr<LinkedSchedule>> Linker::link() {
   const int64_t begin_ns = machine_->clock().now_ns();
@@ -124,6 +118,9 @@ Status Linker::place_buffer(size_t index, size_t lane) {
                                     std::to_string(lane) + ", and the link has no memory for it");
     }
     to = inputs_[input].lanes[lane];
+  } else if (const HeldMemory* held = find_held(index);
+             held != nullptr && lane < held->lanes.size()) {
+    to = held->lanes[lane];
   } else if (lane < buffer.memory.size() && buffer.memory[lane] != nullptr) {
     to = {buffer.memory[lane], 0, buffer.memory[lane]->size_bytes()};
   } else if (!buffer.stage_for.empty()) {
@@ -143,6 +140,13 @@ Status Linker::place_buffer(size_t index, size_t lane) {
                  "InputTooSmall");
   }
   return Status::ok();
+}
+
+const HeldMemory* Linker::find_held(size_t buffer) const {
+  const auto found = std::lower_bound(
+      held_.begin(), held_.end(), buffer,
+      [](const HeldMemory& a, size_t b) { return static_cast<size_t>(a.buffer) < b; });
+  return found != held_.end() && static_cast<size_t>(found->buffer) == buffer ? &*found : nullptr;
 }
 
 /// Wires come in pairs: the send's, then the receive's.

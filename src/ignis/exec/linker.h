@@ -14,7 +14,7 @@ namespace ignis::exec {
 class Linker {
  public:
   Linker(std::shared_ptr<Machine> machine, const QueueTemplate& queues,
-         std::span<const BoundInput> inputs, LinkMode mode);
+         std::span<const BoundInput> inputs, LinkMode mode, std::span<const HeldMemory> held = {});
 
   Result<std::unique_ptr<LinkedSchedule>> link();
 
@@ -30,6 +30,7 @@ class Linker {
   Status collect_devices();
   Status place_buffers();
   Status place_buffer(size_t index, size_t lane);
+  const HeldMemory* find_held(size_t buffer) const;
   Status open_wires();
   void request_slots_and_parts();
   Status pack();
@@ -47,6 +48,7 @@ class Linker {
   std::shared_ptr<Machine> machine_;
   const QueueTemplate& queues_;
   std::span<const BoundInput> inputs_;
+  std::span<const HeldMemory> held_;
   LinkMode mode_;
   std::unique_ptr<LinkedSchedule> made_;
   std::vector<std::vector<bool>> is_used_;  ///< by buffer, by lane

@@ -82,19 +82,15 @@ class OutputSets : public std::enable_shared_from_this<OutputSets> {
     set.handles = 1;
   }
 
-  /// The replay failed: what it left is nobody's result.
-  void fail(OutputSet& set, bool may_still_be_written) {
+  /// The replay failed: what it left is nobody's result. Returns storage that may still be written.
+  std::vector<Placement> fail(OutputSet& set, bool may_still_be_written) {
     std::vector<Placement> kept;
-    {
-      const std::lock_guard lock(mutex_);
-      set.is_written = false;
-      set.sequence = 0;
-      if (may_still_be_written && options_.mode != OutputMode::Borrow) kept.swap(set.places);
-      if (options_.mode == OutputMode::Caller) set.places.clear();
-    }
-    if (!kept.empty()) {
-      runtime::abandon(std::make_shared<const std::vector<Placement>>(std::move(kept)));
-    }
+    const std::lock_guard lock(mutex_);
+    set.is_written = false;
+    set.sequence = 0;
+    if (may_still_be_written && options_.mode != OutputMode::Borrow) kept.swap(set.places);
+    if (options_.mode == OutputMode::Caller) set.places.clear();
+    return kept;
   }
 
   void add_handle(OutputSet& set, uint64_t sequence) {
@@ -163,6 +159,20 @@ class OutputSets : public std::enable_shared_from_this<OutputSets> {
     uint64_t bytes = 0;
     for (OutputSet& set : sets_) {
       if (!is_free(set)) continue;
+      for (const Placement& at : set.places) bytes += at.size_bytes;
+      dropped.push_back(std::move(set.places));
+      set.places.clear();
+    }
+    return bytes;
+  }
+  uint64_t invalidate() {
+    std::vector<std::vector<Placement>> dropped;
+    const std::lock_guard lock(mutex_);
+    uint64_t bytes = 0;
+    for (OutputSet& set : sets_) {
+      set.sequence = 0;
+      set.handles = 0;
+      if (set.is_written || set.pins > 0) continue;
       for (const Placement& at : set.places) bytes += at.size_bytes;
       dropped.push_back(std::move(set.places));
       set.places.clear();
@@ -382,6 +392,7 @@ Result<OutputTurn> Outputs::begin(const runtime::WaitLimits& limits,
   return sets_->begin(limits, callers);
 }
 uint64_t Outputs::release_idle() { return sets_->release_idle(); }
+uint64_t Outputs::invalidate() { return sets_->invalidate(); }
 size_t Outputs::set_count() const { return sets_->set_count(); }
 uint64_t Outputs::next_sequence() const { return sets_->next_sequence(); }
 
@@ -401,7 +412,14 @@ OutputHandle OutputTurn::finish() && {
   sets_->finish(*set_);
   return OutputHandle(std::exchange(sets_, nullptr), set_, sequence_);
 }
-void OutputTurn::abandon() && { std::exchange(sets_, nullptr)->fail(*set_, true); }
+void OutputTurn::abandon() && {
+  std::vector<Placement> kept = std::move(*this).withdraw();
+  if (kept.empty()) return;
+  runtime::abandon(std::make_shared<const std::vector<Placement>>(std::move(kept)));
+}
+std::vector<Placement> OutputTurn::withdraw() && {
+  return std::exchange(sets_, nullptr)->fail(*set_, true);
+}
 
 OutputHandle::OutputHandle(const OutputHandle& other)
     : sets_(other.sets_), set_(other.set_), sequence_(other.sequence_) {

@@ -72,6 +72,9 @@ class Outputs {
 
   /// Gives back storage of mode Copy that no result uses. Returns its bytes.
   uint64_t release_idle();
+  /// Every result is stale from here on, and its storage let go unless a reader pins it. Returns the bytes let go. Nothing may
+  /// be under way; what comes next needs a new object.
+  uint64_t invalidate();
   /// Sets of storage that there are, for tests and reports.
   size_t set_count() const;
   /// Of the next replay.
@@ -96,6 +99,8 @@ class OutputTurn {
   /// The replay failed and its device may still write: its storage is never handed out again but kept for the process. Borrowed
   /// storage stays, because commands hold its address.
   void abandon() &&;
+  /// As abandon(), for a device that will come to an end: the caller keeps the storage until then.
+  std::vector<Placement> withdraw() &&;
 
  private:
   friend class detail::OutputSets;

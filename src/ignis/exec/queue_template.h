@@ -143,4 +143,11 @@ inline uint64_t signal_slot(const Batch& batch, int signal) {
   return slot;
 }
 
+/// Bytes that a batch's signals, its epoch and its time slots take on one of its devices.
+inline uint64_t slot_bytes(const Batch& batch, int device, bool is_profiled) {
+  uint64_t queues = 0;
+  for (const QueueStream& stream : batch.streams) queues += stream.device == device;
+  return kSlotBytes * (queues + 1 + (is_profiled ? 2 * batch.calls.size() : 0));
+}
+
 }  // namespace ignis::exec

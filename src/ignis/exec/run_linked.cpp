@@ -497,6 +497,10 @@ Status make_readable(Machine& machine, const Placement& placement, const WaitLim
   } else {
     IGNIS_TRY(synchronize_owner(owner, machine.pending(), limits));
   }
+  return make_visible(machine, placement);
+}
+
+Status make_visible(Machine& machine, const Placement& placement) {
   for (QueuedDevice* device : machine.options().devices) {
     if (device->capabilities().is_host_coherent || !device->is_online()) continue;
     IGNIS_TRY(device->make_visible(placement.memory, placement.offset_bytes,

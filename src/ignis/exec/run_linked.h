@@ -42,6 +42,10 @@ Status wait(LinkedSchedule& linked, const runtime::WaitLimits& limits = RunOptio
 Status make_readable(Machine& machine, const Placement& placement,
                      const runtime::WaitLimits& limits = RunOptions().limits);
 
+/// The last step of make_readable(), for a caller that knows that all writers are complete: makes bytes visible on devices that
+/// are not coherent with the host. Errors: as QueuedDevice::make_visible().
+Status make_visible(Machine& machine, const Placement& placement);
+
 /// Calls of all profiled runs since the last question, in order of runs; those of runs that are under way come later.
 std::vector<CallRecord> take_records(LinkedSchedule& linked);
 /// As take_records(), what the runs took on the host.

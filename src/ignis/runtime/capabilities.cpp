@@ -46,6 +46,32 @@ uint64_t Capabilities::fingerprint() const {
   return hash.value();
 }
 
+std::string describe_difference(const Capabilities& from, const Capabilities& to) {
+  std::string text;
+  const auto add = [&](std::string_view name, const std::string& a, const std::string& b) {
+    if (a == b) return;
+    if (!text.empty()) text += ", ";
+    text += std::string(name) + " " + a + " -> " + b;
+  };
+  const auto add_flag = [&](std::string_view name, bool a, bool b) {
+    add(name, a ? "yes" : "no", b ? "yes" : "no");
+  };
+  add_flag("queued", from.is_queued, to.is_queued);
+  add_flag("unified memory", from.has_unified_memory, to.has_unified_memory);
+  add("copy queues", std::to_string(from.copy_queues), std::to_string(to.copy_queues));
+  add_flag("network card", from.has_network_card, to.has_network_card);
+  add_flag("in order", from.is_in_order, to.is_in_order);
+  add_flag("chains launches", from.chains_launches, to.chains_launches);
+  add_flag("device graphs", from.has_device_graphs, to.has_device_graphs);
+  add_flag("crosses host memory", from.crosses_host_memory, to.crosses_host_memory);
+  add_flag("recovers", from.can_recover, to.can_recover);
+  add_flag("coherent with the host", from.is_host_coherent, to.is_host_coherent);
+  add("signal bits", std::to_string(from.signal_bits), std::to_string(to.signal_bits));
+  add("ticks per us", std::to_string(from.ticks_per_us), std::to_string(to.ticks_per_us));
+  add("peer group", "'" + from.peer_group + "'", "'" + to.peer_group + "'");
+  return text;
+}
+
 std::string canonical_device_name(std::string_view name) {
   const size_t colon = name.rfind(':');
   if (colon != std::string_view::npos && is_zero(name.substr(colon + 1))) {

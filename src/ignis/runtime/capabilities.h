@@ -37,6 +37,9 @@ struct Capabilities {
   uint64_t fingerprint() const;
 };
 
+/// "copy queues 2 -> 1, signal bits 64 -> 32": where two devices differ; empty when nowhere.
+std::string describe_difference(const Capabilities& from, const Capabilities& to);
+
 /// "CUDA:1" of "cuda:1", "CUDA" of "Cuda:0": capitals, no index 0. The chain's tables write names in this form.
 std::string canonical_device_name(std::string_view name);
 /// "CUDA" of "CUDA:1".
