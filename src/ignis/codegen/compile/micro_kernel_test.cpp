@@ -1,43 +1,20 @@
 #include "ignis/base/target.h"
+#include "ignis/codegen/compile/test_assembly.h"
 #include "ignis/codegen/compile/test_program.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <random>
-#include <regex>
-#include <sstream>
 
 namespace ignis::codegen {
 namespace {
 
+using testing::count_matches;
+using testing::inner_loop;
 using testing::LoadedImage;
 
 constexpr int kRows = 6, kColumns = 16;
-
-/// The lines between the first label that is jumped back to and that jump.
-std::string inner_loop(const std::string& assembly) {
-  std::smatch jump;
-  std::istringstream lines(assembly);
-  std::string line, body;
-  std::string label;
-  std::map<std::string, std::string> open;  // text since each label
-  static const std::regex label_line("^(\\.LBB[0-9_]+):.*"),
-      jump_line("^\\s+(j[a-z]+|b\\.[a-z]+|cbnz)\\s+(?:x[0-9]+, )?(\\.LBB[0-9_]+).*");
-  while (std::getline(lines, line)) {
-    if (std::regex_match(line, jump, label_line)) open[jump[1]] = "";
-    for (auto& [name, text] : open) text += line + "\n";
-    if (std::regex_match(line, jump, jump_line) && open.contains(jump[2])) return open[jump[2]];
-  }
-  return "";
-}
-
-int count(const std::string& text, const std::string& pattern) {
-  const std::regex expression(pattern);
-  return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), expression),
-                                        std::sregex_iterator()));
-}
 
 void expect_product(const LoadedImage& image, int64_t depth) {
   std::mt19937 rng(7);
@@ -72,9 +49,9 @@ TEST(MicroKernel, Avx2TileStaysInRegisters) {
     const auto assembly = assemble_llvm(program, target);
     ASSERT_TRUE(assembly) << assembly.error().to_string();
     const std::string loop = inner_loop(*assembly);
-    EXPECT_EQ(count(loop, "vfmadd[0-9]+ps"), 12 * unroll) << *assembly;
-    EXPECT_EQ(count(loop, "\\(%rsp|\\(%rbp"), 0) << loop;
-    EXPECT_EQ(count(*assembly, "%rsp\\)"), 0) << *assembly;
+    EXPECT_EQ(count_matches(loop, "vfmadd[0-9]+ps"), 12 * unroll) << *assembly;
+    EXPECT_EQ(count_matches(loop, "\\(%rsp|\\(%rbp"), 0) << loop;
+    EXPECT_EQ(count_matches(*assembly, "%rsp\\)"), 0) << *assembly;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 namespace ignis::codegen {
 
@@ -25,6 +26,10 @@ class ReduceEmitter {
     Node reg,
         now;  ///< its register, and its value in the body under construction (null: in the register)
   };
+  struct Point {  ///< one combination that the body under construction still owes
+    size_t instance;
+    std::vector<AxisValue> at;  ///< of the site's axes
+  };
   struct Step {
     int axis;
     int64_t factor, count;  ///< copies in one iteration, iterations
@@ -40,6 +45,9 @@ class ReduceEmitter {
   Node combine(const Node& a, const Node& b);
   Node horizontal(Node v);
   void accumulate(Instance& i, Block* body);
+  const Address* sliding_operand() const;
+  void order_points();
+  void drain(Block* body);
   void flush(Block* body);
   void nest(size_t depth, Block* body);
   void copies(size_t depth, int64_t count, int64_t first, const Node& term, Block* body);
@@ -60,6 +68,7 @@ class ReduceEmitter {
   const LoopPlan::SplitReduce* split_ = nullptr;
   std::vector<Instance> instances_;
   std::vector<Step> steps_;
+  std::vector<Point> points_;
   Node start_;
 };
 
@@ -198,8 +207,68 @@ void ReduceEmitter::accumulate(Instance& i, Block* body) {
   }
 }
 
+/// The operand that copies of the tile share: the window that slides along the tile axis. Null when there is none.
+const Address* ReduceEmitter::sliding_operand() const {
+  if (!in_copies_ || e_.level_ == FloatLevel::Strict) return nullptr;
+  for (const Node& load : site_.loads) {
+    const Address& address = e_.k_.address(load.src(0));
+    if (address.coefficient(m_) == 0 || !address.opaque.empty()) continue;
+    for (const int a : site_.axes) {
+      if (address.coefficient(a) != 0) return &address;
+    }
+  }
+  return nullptr;
+}
+
+/// Where several copies read one element of the sliding operand, work goes along that operand: an element is read,
+/// combined into every copy that wants it, and its register is free again. In the order of the window instead, a whole
+/// row of the operand would have to stay in registers beside the accumulators.
+void ReduceEmitter::order_points() {
+  const Address* address = sliding_operand();
+  if (address == nullptr) return;
+  struct Keyed {
+    int64_t offset;
+    size_t index;
+  };
+  std::vector<Keyed> order;
+  std::unordered_map<int64_t, int64_t> first_copy;
+  bool is_shared = false;
+  for (size_t p = 0; p < points_.size(); ++p) {
+    const Instance& i = instances_[points_[p].instance];
+    int64_t offset = address->coefficient(m_) * i.copy;
+    if (in_lanes_) offset += address->coefficient(v_) * i.vector * lanes_;
+    for (size_t a = 0; a < site_.axes.size(); ++a)
+      offset += address->coefficient(site_.axes[a]) * points_[p].at[a].constant;
+    const auto [at, is_new] = first_copy.emplace(offset, i.copy);
+    is_shared |= !is_new && at->second != i.copy;
+    order.push_back({offset, p});
+  }
+  if (!is_shared) return;
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Keyed& a, const Keyed& b) { return a.offset < b.offset; });
+  std::vector<Point> sorted;
+  for (const Keyed& k : order) sorted.push_back(std::move(points_[k.index]));
+  points_ = std::move(sorted);
+}
+
+/// Emits the combinations that the body owes.
+void ReduceEmitter::drain(Block* body) {
+  order_points();
+  std::vector<AxisValue> now;
+  for (const int a : site_.axes) now.push_back(e_.at(a));
+  for (const Point& p : points_) {
+    for (size_t a = 0; a < site_.axes.size(); ++a) e_.at(site_.axes[a]) = p.at[a];
+    select(instances_[p.instance]);
+    accumulate(instances_[p.instance], body);
+    restore();
+  }
+  for (size_t a = 0; a < site_.axes.size(); ++a) e_.at(site_.axes[a]) = now[a];
+  points_.clear();
+}
+
 /// Writes back what the body has accumulated, before another loop opens or the body ends.
 void ReduceEmitter::flush(Block* body) {
+  drain(body);
   for (Instance& i : instances_) {
     if (i.now) b_.write_reg(body, i.reg, i.now);
     i.now = Node();
@@ -209,11 +278,9 @@ void ReduceEmitter::flush(Block* body) {
 /// The reduce axes from `depth` inwards.
 void ReduceEmitter::nest(size_t depth, Block* body) {
   if (depth == steps_.size()) {  // one point of the reduce space, every instance
-    for (Instance& i : instances_) {
-      select(i);
-      accumulate(i, body);
-      restore();
-    }
+    std::vector<AxisValue> at;
+    for (const int a : site_.axes) at.push_back(e_.at(a));
+    for (size_t i = 0; i < instances_.size(); ++i) points_.push_back({i, at});
     return;
   }
   const Step step = steps_[depth];

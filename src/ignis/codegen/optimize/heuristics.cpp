@@ -10,6 +10,9 @@ namespace {
 using ir::Node;
 using ir::Op;
 
+/// An inner tile axis is taken when its tiles are at least this share of the largest.
+constexpr double kInnerTileShare = 0.7;
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Chooser {
@@ -69,6 +72,8 @@ class Chooser {
   void choose_unrolls();
   int64_t units(size_t loop_count) const;
   int64_t tiles(int axis) const;
+  int64_t shared_bytes() const;
+  void push_in_order(const std::vector<int>& outer, int64_t wanted);
 
   const Kernel& k_;
   const Target& target_;
@@ -187,9 +192,11 @@ void Chooser::choose_tile() {
   }
   int64_t width = std::min<int64_t>(vectors, in_lanes && !wide_file ? 1 : 2);
   if (panel > 0 && panel % lanes_ == 0) width = std::min<int64_t>(vectors, panel / lanes_);
-  // The second tile axis: one along which a vector operand repeats, the innermost of those with most reuse.
+  // The second tile axis: one along which a vector operand repeats. The innermost is best, its copies read and write
+  // neighbouring memory and share the window that slides along it; an outer one must make much larger tiles.
+  const int64_t limit = std::max<int64_t>(1, budget / width);
   int best = -1;
-  double best_value = 0;
+  double best_fill = 0, most = 0;  // mean tile sizes
   for (const int a : outputs()) {
     if (a == v || extent(a) < 2) continue;
     bool used = false, reused = false;
@@ -201,12 +208,11 @@ void Chooser::choose_tile() {
       }
     }
     if (!used || !reused) continue;
-    const int64_t limit = std::max<int64_t>(1, budget / width);
-    const int64_t count = ceil_div(extent(a), limit);
     const double fill =
-        static_cast<double>(extent(a)) / static_cast<double>(count);  // mean tile size
-    if (fill >= best_value * 0.999) {
-      best_value = fill;
+        static_cast<double>(extent(a)) / static_cast<double>(ceil_div(extent(a), limit));
+    most = std::max(most, fill);
+    if (fill >= kInnerTileShare * most || best_fill < kInnerTileShare * most) {
+      best_fill = fill;
       best = a;
     }
   }
@@ -216,7 +222,6 @@ void Chooser::choose_tile() {
     return;
   }
   plan_.vectors = static_cast<int>(width);
-  const int64_t limit = std::max<int64_t>(1, budget / width);
   plan_.tile_axis = best;
   plan_.tile = ceil_div(extent(best), ceil_div(extent(best), limit));
 }
@@ -280,6 +285,11 @@ void Chooser::order_loops() {
         bytes_per_row = std::max(bytes_per_row, row_bytes);
       }
     }
+    if (shared_bytes() <= target_.l1_bytes / 2) {
+      // All panels stay in L1: a tile's rows are read once and its results written whole, without chunks.
+      push_in_order(rest, wanted);
+      return;
+    }
     const int64_t rows = tiles(row);
     int64_t chunk = std::clamp<int64_t>(target_.l2_bytes / 2 / bytes_per_row, 1, rows);
     int64_t outer = 1;
@@ -304,18 +314,44 @@ void Chooser::order_loops() {
     }
     return;
   }
-  for (const int a : outputs()) {
-    if (a != v && a != m) plan_.loops.push_back({a, 0});
+  push_in_order(rest, wanted);
+}
+
+/// Bytes of the operands that every row of a contraction or window reads again: weights.
+int64_t Chooser::shared_bytes() const {
+  const int v = plan_.vector_axis, m = plan_.tile_axis;
+  int64_t sum = 0;
+  for (const ReduceSite* r : tile_reduces()) {
+    for (const Node& load : r->loads) {
+      const Address& at = address(load);
+      if (at.coefficient(v) == 0 || at.depends_on(m)) continue;
+      int64_t bytes = extent(v) * size_bytes(load.dtype());
+      for (const int a : r->axes) bytes *= at.depends_on(a) ? extent(a) : 1;
+      sum += bytes;
+    }
   }
+  return sum;
+}
+
+/// The loops in the order of the stored buffer, the tile innermost. Weights that L1 does not hold are taken in parts,
+/// each for all rows.
+void Chooser::push_in_order(const std::vector<int>& outer, int64_t wanted) {
+  const int v = plan_.vector_axis, m = plan_.tile_axis;
+  for (const int a : outer) plan_.loops.push_back({a, 0});
   if (m >= 0) plan_.loops.push_back({m, 0});
   if (v >= 0) plan_.loops.push_back({v, 0});
+  const int64_t tile_elements = int64_t{plan_.lanes} * plan_.vectors;
   if (plan_.loops.size() == 1 && v >= 0) {
     // One long row: pieces of about 16 KB are the unit of threads.
-    const int64_t tile_elements = int64_t{plan_.lanes} * plan_.vectors;
     const int64_t chunk = std::max<int64_t>(1, 4096 / tile_elements);
     if (tiles(v) > chunk) plan_.loops.insert(plan_.loops.begin(), {v, chunk});
     plan_.thread_loops = 1;
     return;
+  }
+  if (m >= 0 && streams_weights_ && shared_bytes() > target_.l1_bytes / 2) {
+    const int64_t tile_bytes = shared_bytes() * tile_elements / extent(v);
+    const int64_t chunk = std::max<int64_t>(1, target_.l1_bytes / 3 / tile_bytes);
+    if (tiles(v) > chunk) plan_.loops.insert(plan_.loops.begin(), {v, chunk});
   }
   plan_.thread_loops = plan_.loops.empty() ? 0 : 1;
   while (plan_.thread_loops + 1 < static_cast<int>(plan_.loops.size()) &&
