@@ -129,6 +129,7 @@ struct Case {
       capabilities.can_recover = true;
       if (rng() % 4 == 0) capabilities.signal_bits = 32;
       if (rng() % 4 == 0) capabilities.is_host_coherent = false;
+      if (rng() % 4 == 0) capabilities.crosses_host_memory = true;
     }
     rig.add_missing_devices();
     for (runtime::QueuedDevice* device : rig.world.devices()) {

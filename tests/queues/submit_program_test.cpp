@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <random>
 #include <set>
 
@@ -46,6 +48,41 @@ struct CountingCompiler : engine::SubmitCompiler {
     };
   }
 };
+
+/// Every random schedule of end_to_end_test, which this program runs too, has submit programs of both forms.
+class Defaults final : public ::testing::Environment {
+ public:
+  Defaults() {
+    compiler_.identity = "test";
+    compiler_.most_in_code = 3;
+    compiler_.compile = [this](const SubmitCode& code,
+                               const std::string& name) -> Result<ProgramImage> {
+      const std::lock_guard lock(mutex_);
+      const auto found = known_.find(name);  // made of the code's hash
+      if (found != known_.end()) return found->second;
+      ++(code.stores.empty() ? loops_ : lists_);
+      IGNIS_TRY_ASSIGN(ProgramImage image,
+                       codegen::compile_submit_program(code, detect_host_target(), name));
+      return known_.emplace(name, std::move(image)).first->second;
+    };
+  }
+  void SetUp() override { rig_defaults = {&compiler_, cpu()}; }
+  void TearDown() override {
+    rig_defaults = {};
+    if (::testing::UnitTest::GetInstance()->total_test_count() ==
+        ::testing::UnitTest::GetInstance()->test_to_run_count()) {
+      EXPECT_GT(loops_, 0);
+      EXPECT_GT(lists_, 0);
+    }
+  }
+
+ private:
+  engine::SubmitCompiler compiler_;
+  std::mutex mutex_;
+  std::map<std::string, ProgramImage> known_;
+  int loops_ = 0, lists_ = 0;
+};
+const auto* const defaults = ::testing::AddGlobalTestEnvironment(new Defaults);
 
 /// Blocks of words, some of them behind the window of a simulated device, with their own record of what they must hold.
 class Words {

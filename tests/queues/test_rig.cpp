@@ -53,6 +53,7 @@ Rig::Rig(vdev::WorldOptions world_options) : world(std::move(world_options)) {
                               [copy](const vdev::FunctionCall& call) { copy(call.buffers); });
   };
   machine_options.clock = &world.clock();
+  host->native = rig_defaults.native;
 }
 
 runtime::QueuedDevice& Rig::add_device(const std::string& name, int copy_queues,

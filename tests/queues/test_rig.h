@@ -44,6 +44,13 @@ class TestHost final : public runtime::Device {
   Status lost_;
 };
 
+/// What every Rig begins with: nothing, unless a test program has a compiler.
+struct RigDefaults {
+  const engine::SubmitCompiler* submit_compiler = nullptr;  ///< null: batches keep the loop
+  std::shared_ptr<runtime::Device> native;
+};
+inline RigDefaults rig_defaults;
+
 /// Devices, a schedule that grows by calls (TestWorld), and the whole chain behind it.
 struct Rig : engine::TestWorld {
   vdev::World world;
@@ -52,7 +59,7 @@ struct Rig : engine::TestWorld {
   engine::TemplateCache cache;
   engine::DeviceFinder find = [this](std::string_view name) { return world.find(name); };
   exec::MachineOptions machine_options;
-  const engine::SubmitCompiler* submit_compiler = nullptr;  ///< null: batches keep the loop
+  const engine::SubmitCompiler* submit_compiler = rig_defaults.submit_compiler;
 
   explicit Rig(vdev::WorldOptions world_options = {});
 

@@ -6,6 +6,8 @@
 #include "ignis/engine/program_record.h"
 #include "ignis/exec/submit_program.h"
 
+#include <map>
+#include <mutex>
 #include <utility>
 
 namespace ignis::engine {
@@ -43,16 +45,41 @@ Result<ProgramImage> compile(const SubmitCode& code, const std::string& name, co
   return image;
 }
 
+/// What a submit compiler and its copies share.
+struct Shared {
+  Target host;
+  std::shared_ptr<ProgramCache> cache;
+  std::mutex mutex;
+  std::map<uint8_t, ProgramImage> rolled;  // by kinds
+};
+
+Result<ProgramImage> compile_or_recall(Shared& shared, const SubmitCode& code,
+                                       const std::string& name) {
+  const bool is_rolled = code.stores.empty();
+  if (is_rolled) {
+    const std::lock_guard lock(shared.mutex);
+    const auto found = shared.rolled.find(code.kinds);
+    if (found != shared.rolled.end()) return found->second;
+  }
+  IGNIS_TRY_ASSIGN(ProgramImage image, compile(code, name, shared.host, shared.cache.get()));
+  if (is_rolled) {
+    const std::lock_guard lock(shared.mutex);
+    shared.rolled.emplace(code.kinds, image);
+  }
+  return image;
+}
+
 }  // namespace
 
 SubmitCompiler submit_compiler(const Target& target, std::shared_ptr<ProgramCache> cache) {
-  const Target host = host_of(target);
+  const auto shared = std::make_shared<Shared>();
+  shared->host = host_of(target);
+  shared->cache = std::move(cache);
   SubmitCompiler compiler;
-  compiler.identity =
-      host.name() + (host.has_fma ? "+fma " : " ") + codegen::compiler_id() + " " + generator_id();
-  compiler.compile = [host, cache = std::move(cache)](const SubmitCode& code,
-                                                      const std::string& name) {
-    return compile(code, name, host, cache.get());
+  compiler.identity = shared->host.name() + (shared->host.has_fma ? "+fma " : " ") +
+                      codegen::compiler_id() + " " + generator_id();
+  compiler.compile = [shared](const SubmitCode& code, const std::string& name) {
+    return compile_or_recall(*shared, code, name);
   };
   return compiler;
 }

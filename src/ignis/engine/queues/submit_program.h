@@ -16,7 +16,8 @@ struct SubmitCompiler {
   /// What the code depends on besides the stores: target, compiler. Part of every template's key.
   std::string identity;
   std::function<Result<ProgramImage>(const SubmitCode& code, const std::string& name)> compile;
-  /// Batches with at most so many stores have them in the code one after the other; longer ones loop over a table.
+  /// Batches with at most so many stores have them in the code one after the other, which is the faster form; longer ones loop
+  /// over a table, for the time to compile the first form grows faster than the stores (bench/README.md).
   size_t most_in_code = 64;
 };
 
