@@ -144,6 +144,17 @@ TEST_F(ArtifactTest, ChoosesTheHighestTargetTheDeviceHas) {
   EXPECT_FALSE((TargetNeeds{Arch::X86_64, Isa::Avx512}).is_met_by(make_target(Isa::Avx2)));
 }
 
+TEST_F(ArtifactTest, AnInstructionSetIsOfItsArchitecture) {
+  ArtifactContents contents;
+  for (const TargetNeeds needs :
+       {TargetNeeds{Arch::X86_64, Isa::Neon}, TargetNeeds{Arch::AArch64, Isa::Avx2}}) {
+    contents.targets = {{needs, &plan_}};
+    const auto artifact = Artifact::parse(*make_artifact(contents), nullptr);
+    ASSERT_FALSE(artifact) << needs.name();
+    EXPECT_EQ(artifact.error().reason(), "BadPlan");
+  }
+}
+
 TEST_F(ArtifactTest, EverySingleChangedByteIsFound) {
   const Bytes good = make();
   ASSERT_EQ(reason(good), "accepted");

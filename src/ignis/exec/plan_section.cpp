@@ -58,7 +58,12 @@ Result<TargetNeeds> read_needs(ByteReader& from) {
   if (arch != "x86_64" && arch != "aarch64")
     return damaged("is for the unknown machine '" + arch + "'");
   needs.arch = arch == "x86_64" ? Arch::X86_64 : Arch::AArch64;
-  IGNIS_TRY_ASSIGN(needs.isa, parse_isa(from.take_text()));
+  const std::string isa = from.take_text();
+  const Result<Isa> known = parse_isa(isa);
+  // An instruction set of another architecture would count as a higher one of this.
+  if (!known || make_target(*known).arch != needs.arch)
+    return damaged("needs '" + isa + "' of a machine that is " + arch);
+  needs.isa = *known;
   return needs;
 }
 
