@@ -1,6 +1,10 @@
 // Runs the ONNX back-end test cases on one device and prints what passes, what is refused, and what is wrong.
 //
-//   onnx_conformance [--device cpu:interp] [--data DIR]... [--filter TEXT] [--expected FILE] [--verbose]
+//   onnx_conformance [--device cpu:interp] [--runner COMMAND] [--data DIR]... [--filter TEXT] [--expected FILE]
+//                    [--verbose]
+//
+// With a runner (tests/artifact/run_artifact, or an emulator with it) each model is compiled for the device, which this
+// machine need not be, into an artifact that the runner runs.
 //
 // Each case runs in a child process, so a crash is counted against its case. The exit code is 0 when nothing is wrong and
 // at least as many cases pass as the expectation file says, 77 when no test data is found, else 1.
@@ -22,6 +26,7 @@ namespace {
 
 constexpr const char* kDebianData = "/usr/share/libonnx-testdata/data";
 constexpr unsigned kCaseTimeoutSeconds = 60;
+constexpr unsigned kRunnerTimeoutSeconds = 300;  // it may be emulated
 
 struct Settings {
   RunOptions run;
@@ -65,7 +70,8 @@ size_t run_in_child(const std::vector<Case>& cases, size_t begin, const RunOptio
     close(fds[0]);
     FILE* out = fdopen(fds[1], "w");
     for (size_t i = begin; i < cases.size(); ++i) {
-      alarm(kCaseTimeoutSeconds);  // the default action ends the child
+      // The default action ends the child.
+      alarm(options.runner.empty() ? kCaseTimeoutSeconds : kRunnerTimeoutSeconds);
       Outcome outcome = run_case(cases[i], options);
       std::replace(outcome.detail.begin(), outcome.detail.end(), '\n', ' ');
       std::fprintf(out, "%zu %d %s\n", i, static_cast<int>(outcome.verdict),
@@ -96,9 +102,7 @@ size_t run_in_child(const std::vector<Case>& cases, size_t begin, const RunOptio
   if (next < cases.size()) {
     const int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     outcomes[next] = {Verdict::Crash,
-                      sig == SIGALRM
-                          ? "no answer within " + std::to_string(kCaseTimeoutSeconds) + " s"
-                          : "signal " + std::to_string(sig)};
+                      sig == SIGALRM ? "no answer in time" : "signal " + std::to_string(sig)};
     ++next;
   }
   return next;
@@ -190,6 +194,7 @@ int main(int argc, char** argv) {
     }
     ++i;
     if (option == "--device") settings.run.device = value;
+    else if (option == "--runner") settings.run.runner = value;
     else if (option == "--data") settings.roots.push_back(value);
     else if (option == "--filter") settings.filter = value;
     else if (option == "--expected") settings.expected_file = value;

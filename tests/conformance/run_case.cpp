@@ -9,6 +9,8 @@
 #include <sstream>
 #ifdef IGNIS_HAS_ENGINE
 #include "ignis/engine/session.h"
+
+#include "tests/support/artifact_runner.h"
 #endif
 
 namespace ignis::conformance {
@@ -53,24 +55,48 @@ Attempt run_on_interp(const Case& test_case, const onnx::ImportOptions& options,
   return interp::evaluate(roots, inputs);
 }
 
-Attempt run_on_device(const Case& test_case, [[maybe_unused]] const std::string& device,
-                      [[maybe_unused]] const onnx::ImportOptions& options,
-                      [[maybe_unused]] const std::map<std::string, HostTensor>& values) {
 #ifdef IGNIS_HAS_ENGINE
-  SessionOptions session_options;
-  session_options.device = device;
-  session_options.shapes = options.shapes;
-  session_options.constants = options.constants;
-  IGNIS_TRY_ASSIGN(Session session,
-                   Session::load(test_case.folder + "/model.onnx", session_options));
+Attempt in_order(const std::vector<PortInfo>& ports,
+                 const std::map<std::string, HostTensor>& values) {
   std::vector<HostTensor> inputs;
-  for (const PortInfo& port : session.inputs()) {
+  for (const PortInfo& port : ports) {
     const auto found = values.find(port.name);
     if (found == values.end()) {
       return Error(ErrorCode::Internal, "The data set has no input '" + port.name + "'.");
     }
     inputs.push_back(found->second);
   }
+  return inputs;
+}
+
+// One process runs the artifacts of all cases that this one runs.
+Attempt run_artifact(const std::string& model, const RunOptions& run, const SessionOptions& session,
+                     const std::map<std::string, HostTensor>& values) {
+  static std::unique_ptr<test::ArtifactRunner> runner;
+  if (runner == nullptr) {
+    IGNIS_TRY_ASSIGN(runner, test::ArtifactRunner::start(run.runner));
+  }
+  CompileOptions options;
+  options.session = session;
+  options.targets = {run.device};
+  IGNIS_TRY_ASSIGN(const CompiledArtifact artifact, compile_artifact(model, options));
+  IGNIS_TRY_ASSIGN(const std::vector<HostTensor> inputs, in_order(artifact.inputs, values));
+  return runner->run(artifact, inputs);
+}
+#endif
+
+Attempt run_on_device(const Case& test_case, [[maybe_unused]] const RunOptions& run,
+                      [[maybe_unused]] const onnx::ImportOptions& options,
+                      [[maybe_unused]] const std::map<std::string, HostTensor>& values) {
+#ifdef IGNIS_HAS_ENGINE
+  const std::string model = test_case.folder + "/model.onnx";
+  SessionOptions session_options;
+  session_options.shapes = options.shapes;
+  session_options.constants = options.constants;
+  if (!run.runner.empty()) return run_artifact(model, run, session_options, values);
+  session_options.device = run.device;
+  IGNIS_TRY_ASSIGN(Session session, Session::load(model, session_options));
+  IGNIS_TRY_ASSIGN(const std::vector<HostTensor> inputs, in_order(session.inputs(), values));
   return session.run(inputs);
 #else
   return Error(ErrorCode::NotFound, "Built without the engine; case " + test_case.name + ".");
@@ -117,7 +143,7 @@ Outcome run_set(const Case& test_case, const DataSet& set, const onnx::ModelInfo
   const auto attempt = [&] {
     return options.device == "cpu:interp"
                ? run_on_interp(test_case, import_options, values)
-               : run_on_device(test_case, options.device, import_options, values);
+               : run_on_device(test_case, options, import_options, values);
   };
   const auto needs_constant = [](const Error& error) {
     return error.reason() == "NeedsConstant" || error.reason() == "DataDependent";

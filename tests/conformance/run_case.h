@@ -24,6 +24,8 @@ struct Outcome {
 
 struct RunOptions {
   std::string device = "cpu:interp";
+  /// When not empty: the model is compiled for `device` into an artifact, which this command runs (ArtifactRunner).
+  std::string runner;
   /// |value - expected| <= atol + rtol * |expected| for floats; integers and bools are compared exactly. The defaults
   /// are those of the standard's own runner.
   double rtol = 1e-3, atol = 1e-7;

@@ -1,8 +1,10 @@
 // Real models against the answers of a reference runtime (README.md).
 
+#include "ignis/engine/artifact.h"
 #include "ignis/engine/session.h"
 #include "ignis/runtime/device.h"
 
+#include "tests/support/artifact_runner.h"
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +14,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +56,31 @@ struct DeviceCase {
   int threads;
 };
 
+constexpr const char* kForeign = "cpu:llvm:aarch64-neon";
+
+// A model that runs here, or as an artifact in the process of a runner.
+class LoadedModel {
+ public:
+  explicit LoadedModel(Session session) : session_(std::move(session)) {}
+  LoadedModel(CompiledArtifact artifact, test::ArtifactRunner& runner)
+      : artifact_(std::move(artifact)), runner_(&runner) {}
+
+  const std::vector<PortInfo>& inputs() const {
+    return session_ ? session_->inputs() : artifact_.inputs;
+  }
+  const std::vector<PortInfo>& outputs() const {
+    return session_ ? session_->outputs() : artifact_.outputs;
+  }
+  Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs) {
+    return session_ ? session_->run(inputs) : runner_->run(artifact_, inputs);
+  }
+
+ private:
+  std::optional<Session> session_;
+  CompiledArtifact artifact_;
+  test::ArtifactRunner* runner_ = nullptr;
+};
+
 class GoldenModels : public testing::TestWithParam<DeviceCase> {
  protected:
   void SetUp() override {
@@ -61,24 +90,45 @@ class GoldenModels : public testing::TestWithParam<DeviceCase> {
     }
     options_.device = GetParam().spec;
     options_.threads = GetParam().threads;
+    if (options_.device == kForeign) return start_runner();
     const auto device = runtime::open_device(options_.device);
     if (!device && device.error().code() == ErrorCode::Unsupported) {
       GTEST_SKIP() << "SKIPPED: " << device.error().message();
     }
   }
 
+  void start_runner() {
+    const char* command = std::getenv("IGNIS_TEST_RUNNER");
+    if (command == nullptr) {
+      GTEST_SKIP() << "SKIPPED: AArch64 is not this machine; scripts/check-aarch64.sh runs this.";
+    }
+    auto runner = test::ArtifactRunner::start(command);
+    ASSERT_TRUE(runner) << runner.error().to_string();
+    runner_ = *std::move(runner);
+  }
+
   // Aborts the test with the error when the model does not load.
-  Session load(const std::string& model) {
+  LoadedModel load(const std::string& model) {
+    if (runner_ == nullptr) return LoadedModel(load_session(model));
+    CompileOptions options;
+    options.session = options_;
+    options.targets = {options_.device};
+    Result<CompiledArtifact> artifact = compile_artifact(models_folder() + model, options);
+    EXPECT_TRUE(artifact) << artifact.error().to_string();
+    return {*std::move(artifact), *runner_};
+  }
+  Session load_session(const std::string& model) {
     Result<Session> session = Session::load(models_folder() + model, options_);
     EXPECT_TRUE(session) << session.error().to_string();
     return *std::move(session);
   }
 
   SessionOptions options_;
+  std::unique_ptr<test::ArtifactRunner> runner_;  // of another machine, in an emulator
 };
 
 TEST_P(GoldenModels, CabinDriverMonitoring) {
-  Session session = load("dmonitoring_model_0.8.9.onnx");
+  LoadedModel session = load("dmonitoring_model_0.8.9.onnx");
   for (const char* name : {"face_front", "face_mirrored", "face_sunglasses", "face_eyes_closed",
                            "flat_grey", "noise"}) {
     SCOPED_TRACE(name);
@@ -95,7 +145,7 @@ TEST_P(GoldenModels, CabinDriverMonitoring) {
 }
 
 TEST_P(GoldenModels, UltraFace) {
-  Session session = load("ultraface_rfb_320.onnx");
+  LoadedModel session = load("ultraface_rfb_320.onnx");
   const std::vector<uint8_t> rgb = read_bytes("ultraface_in_rgb_240x320.u8");
   HostTensor image = HostTensor::zeros(DType::Float32, {1, 3, 240, 320});
   ASSERT_EQ(image.count(), static_cast<int64_t>(rgb.size()));
@@ -127,7 +177,7 @@ std::vector<double> speech_probabilities() {
 TEST_P(GoldenModels, SileroVoiceActivity) {
   options_.shapes["input"] = {1, 576};
   options_.shapes["state"] = {2, 1, 128};
-  Session session = load("silero_vad_16k_op15.onnx");
+  LoadedModel session = load("silero_vad_16k_op15.onnx");
   const std::vector<float> speech = read_floats("silero_speech_16k.f32");
   const std::vector<double> expected = speech_probabilities();
   ASSERT_GT(expected.size(), 60u);
@@ -187,11 +237,11 @@ TEST_P(GoldenModels, EachKernelIsRightAndASeededFaultIsNamed) {
   }
   std::string kernel;
   int compared = 0;
-  Session session = load("dmonitoring_model_0.8.9.onnx");
+  Session session = load_session("dmonitoring_model_0.8.9.onnx");
   EXPECT_EQ(first_different_call(session, image, &kernel, &compared), -1) << kernel;
   EXPECT_GT(compared, session.kernel_count() / 2);
   options_.seeded_fault = 17;
-  Session faulty = load("dmonitoring_model_0.8.9.onnx");
+  Session faulty = load_session("dmonitoring_model_0.8.9.onnx");
   EXPECT_GE(first_different_call(faulty, image, &kernel, &compared), 0);
   EXPECT_NE(kernel.find("k17_"), std::string::npos) << kernel;
 }
@@ -200,10 +250,10 @@ INSTANTIATE_TEST_SUITE_P(Devices, GoldenModels,
                          testing::Values(DeviceCase{"cpu", 1}, DeviceCase{"cpu", 0},
                                          DeviceCase{"cpu:llvm:avx2", 1},
                                          DeviceCase{"cpu:llvm:sse2", 2},
-                                         DeviceCase{"cpu:interp", 1}),
+                                         DeviceCase{"cpu:interp", 1}, DeviceCase{kForeign, 2}),
                          [](const auto& test) {
                            std::string name = test.param.spec;
-                           for (char& c : name) c = c == ':' ? '_' : c;
+                           for (char& c : name) c = c == ':' || c == '-' ? '_' : c;
                            return name + "_threads_" + std::to_string(test.param.threads);
                          });
 

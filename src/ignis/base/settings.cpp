@@ -28,6 +28,7 @@ constexpr SettingInfo kSettings[] = {
     {"SKIP_DEPS", "1: the build scripts install nothing and trust the system"},
     {"TEST_BATCHES", "number of command batches the random tests make"},
     {"TEST_GRAPHS", "number of graphs the random tests make"},
+    {"TEST_RUNNER", "command that runs artifacts for AArch64 in the tests"},
     {"TEST_SCREENSHOTS", "folder for pictures of the pages that the tests look at"},
     {"TEST_SEED", "seed of the random tests"},
     {"THREADS", "number of threads, or auto"},
