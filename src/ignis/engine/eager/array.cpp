@@ -103,14 +103,37 @@ uint64_t Array::id() const { return state_->id; }
 uint64_t Array::base() const { return state_->storage == nullptr ? 0 : state_->storage->id; }
 
 tensor::Tensor Array::value() const {
+  if (const Status status = check(); !status) throw tensor::GraphError(status.error());
   State& state = *state_;
   if (state.storage == nullptr) return state.expression;
-  if (!(state.viewed_leaf == state.storage->leaf)) {
-    state.viewed_leaf = state.storage->leaf;
+  const ir::Node leaf = state.workspace->leaves->leaf(*state.storage);
+  if (!(state.viewed_leaf == leaf)) {
+    state.viewed_leaf = leaf;
     state.viewed = apply_view(state.view, tensor::Tensor(state.workspace->leaves->graph(),
                                                          state.viewed_leaf, state.name));
   }
   return state.viewed;
+}
+
+Array Array::with_result(exec::OutputHandle handle, int output) const {
+  Array made = *this;
+  made.result_ = std::move(handle);
+  made.output_ = output;
+  return made;
+}
+
+Status Array::check() const {
+  if (!is_stale()) return {};
+  return Error(ErrorCode::InvalidArgument,
+               "Output " + std::to_string(output_) + " of replay " + std::to_string(sequence()) +
+                   " was written over by a later replay; read it before, or capture with the mode "
+                   "copy or ring.",
+               "StaleOutput");
+}
+
+bool Array::is_sole() const {
+  return state_.use_count() == 1 &&
+         (state_->storage == nullptr || state_->storage.use_count() == 1);
 }
 
 Result<Array> Array::slice(const std::vector<std::pair<int64_t, int64_t>>& bounds) const {
@@ -174,6 +197,13 @@ Result<Array> Array::reshape(const Shape& shape) const {
 
 Result<Array> Array::view(ArrayStep step, Shape shape, std::vector<int64_t> strides,
                           int64_t offset) const {
+  IGNIS_TRY(check());
+  const auto from = [this](std::shared_ptr<State> state) {
+    Array array(std::move(state));
+    array.result_ = result_;
+    array.output_ = output_;
+    return array;
+  };
   auto made = std::make_shared<State>();
   made->workspace = state_->workspace;
   made->id = new_array_id();
@@ -184,20 +214,19 @@ Result<Array> Array::view(ArrayStep step, Shape shape, std::vector<int64_t> stri
     made->expression = apply_view({std::move(step)}, state_->expression);
     made->held = state_->held;
     made->is_virtual = state_->is_virtual;
-    return Array(std::move(made));
+    return from(std::move(made));
   }
   made->view = state_->view;
   made->view.push_back(std::move(step));
   made->strides = std::move(strides);
   made->offset = offset;
   made->set_storage(state_->storage);
-  return Array(std::move(made));
+  return from(std::move(made));
 }
 
 exec::Placement Array::base_memory() const {
   if (state_->storage == nullptr) return {};
-  const Storage& storage = *state_->storage;
-  return {storage.memory, 0, storage.size_bytes};
+  return state_->storage->placement();
 }
 
 int64_t Array::offset_elements() const { return state_->offset; }
@@ -240,8 +269,9 @@ TensorArgument describe(const Array& array) {
   to.offset_bytes.value = state.offset * item;
   // Memory that the host does not see starts where its device wants it: aligned for everything.
   const std::byte* host = storage.memory == nullptr ? nullptr : storage.memory->host();
-  to.alignment_bytes = exec::alignment_class(reinterpret_cast<uint64_t>(host) +
-                                             static_cast<uint64_t>(to.offset_bytes.value));
+  to.alignment_bytes =
+      exec::alignment_class(reinterpret_cast<uint64_t>(host) + storage.offset_bytes +
+                            static_cast<uint64_t>(to.offset_bytes.value));
   return made;
 }
 

@@ -3,11 +3,13 @@
 #include "ignis/base/result.h"
 #include "ignis/engine/capture/inputs.h"
 #include "ignis/engine/eager/storage.h"
+#include "ignis/exec/outputs.h"
 #include "ignis/exec/run_time_ring.h"
 #include "ignis/tensor/core.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,7 +42,20 @@ class Array {
   /// Which storage lies under it; views of one base have one. 0: none yet.
   uint64_t base() const;
   /// What it is now. After its storage was written, tensors that were taken before are stale: using them is an error.
+  /// Throws a tensor::GraphError with the reason StaleOutput when check() fails.
   tensor::Tensor value() const;
+
+  /// The same array as output number `output` of a replay, valid as long as the handle: what touches it later is StaleOutput.
+  /// Views of it carry the handle too. Allocates nothing.
+  Array with_result(exec::OutputHandle handle, int output) const;
+  /// Of the replay that it is a result of; 0: of none.
+  uint64_t sequence() const { return result_ ? result_->sequence() : 0; }
+  /// A later replay has written over it.
+  bool is_stale() const { return result_ && result_->is_stale(); }
+  /// Errors: InvalidArgument with the reason StaleOutput.
+  Status check() const;
+  /// Whether this handle is the only one of the tensor, and no other array, view or expression reaches its storage.
+  bool is_sole() const;
 
   /// A look at a part: per axis [begin, end). Of a realized array it shares the storage, of another it is its expression.
   /// Errors: InvalidArgument with the reason BadView naming the axis.
@@ -50,7 +65,7 @@ class Array {
   /// The same elements in another shape. Errors: as slice(); also for an array whose elements do not lie one after the other.
   Result<Array> reshape(const Shape& shape) const;
 
-  /// The whole storage under it. Without memory for an array that is not realized, or only by recorded calls.
+  /// The whole storage under it, which may be a part of a block. Without memory for an array that is not realized, or only by recorded calls.
   exec::Placement base_memory() const;
   /// Of this view, in elements and from the start of the base.
   int64_t offset_elements() const;
@@ -73,6 +88,8 @@ class Array {
                      int64_t offset) const;
   explicit Array(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
+  std::optional<exec::OutputHandle> result_;
+  int output_ = 0;
 };
 
 /// Everything that a capture's signature holds of an array. Nothing is copied or allocated: it is valid while the array and

@@ -10,13 +10,17 @@ namespace ignis::engine {
 
 using ir::Node;
 
-Status WorkspaceState::run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs) {
+Status WorkspaceState::run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs,
+                           const std::vector<std::string>& names) {
+  std::vector<int64_t> values;
+  for (const std::string& name : names) values.push_back(variables.at(name).value);
   IGNIS_TRY_ASSIGN(const exec::TemplateRef made,
                    templates->compile(schedule, environment(), true, &inputs));
   IGNIS_TRY_ASSIGN(const std::shared_ptr<exec::LinkedSchedule> linked,
                    exec::link(machine, made, inputs, {.allow_cache = true}));
   ++counts.runs;
-  Status status = exec::run(*linked, inputs, {.waits = options.waits, .limits = options.limits});
+  Status status = exec::run(
+      *linked, inputs, {.waits = options.waits, .variables = values, .limits = options.limits});
   if (!status && !host->state()) {
     // A stuck thread may still be at it.
     runtime::abandon(std::make_shared<std::vector<exec::BoundInput>>(std::move(inputs)));
@@ -111,19 +115,21 @@ Status WorkspaceState::execute(CompiledPlan& plan, const std::string& key,
     plan.eager = std::move(made);
   }
   exec::Schedule schedule = plan.eager->schedule;
+  std::vector<std::string> names;
   for (size_t i = 0; i < ports.size(); ++i) {
     const size_t count = plan.eager->inputs.size();
     const int number = i < count ? plan.eager->inputs[i] : plan.eager->outputs[i - count];
-    exec::ScheduleBuffer& buffer = schedule.buffers[static_cast<size_t>(number)];
-    buffer.input = -1;
-    runtime::MemoryRef memory = ports[i]->memory;
-    if (!ports[i]->variable.empty()) {
-      IGNIS_TRY_ASSIGN(memory, cell(*ports[i], device));
+    if (ports[i]->variable.empty()) {
+      place_buffer(schedule, number, ports[i]->placement());
+      continue;
     }
-    buffer.devices = {memory->owner()};
-    buffer.memory = {std::move(memory)};
+    exec::ScheduleBuffer& cell = schedule.buffers[static_cast<size_t>(number)];
+    cell.input = -1;
+    cell.devices = {machine->options().host_name};
+    cell.variable = static_cast<int>(names.size());
+    names.push_back(ports[i]->variable);
   }
-  return run(schedule, {});
+  return run(schedule, {}, names);
 }
 
 Status WorkspaceState::copy(const StorageRef& to, const StorageRef& from) {
@@ -138,19 +144,18 @@ Status WorkspaceState::copy(const StorageRef& to, const StorageRef& from) {
   call.name = "copy";
   call.outs = {0};
   call.ins = {1};
-  for (const StorageRef& storage : {to, from}) {
-    exec::ScheduleBuffer buffer;
-    buffer.name = storage->name;
-    buffer.devices = {storage->device};
-    buffer.size_bytes = from->size_bytes;
-    buffer.memory = {storage->memory};
-    exec::BufferView view;
-    view.buffer = static_cast<int>(schedule.buffers.size());
-    schedule.buffers.push_back(std::move(buffer));
-    call.arguments.push_back(view);
-  }
   call.bytes = static_cast<double>(from->size_bytes);
+  call.arguments.resize(2);
+  call.arguments[1].buffer = 1;
   schedule.calls.push_back(std::move(call));
+  schedule.buffers.resize(2);
+  for (const int i : {0, 1}) {
+    const Storage& storage = i == 0 ? *to : *from;
+    exec::ScheduleBuffer& buffer = schedule.buffers[static_cast<size_t>(i)];
+    buffer.name = storage.name;
+    buffer.size_bytes = from->size_bytes;
+    place_buffer(schedule, i, storage.placement());
+  }
   return run(schedule, {});
 }
 
@@ -180,7 +185,12 @@ Result<std::vector<StorageRef>> WorkspaceState::compute(std::vector<Node> roots,
   }
   IGNIS_TRY(execute(*plan, key, expression, made, where, draws_random));
   // Numbers that read no array are worth no more than their expression, which any device has.
-  for (size_t i = 0; i < made.size() && !draws_random && !expression.inputs.empty(); ++i) {
+  // What a run-time variable went into has another value when it is bound anew.
+  const bool is_lasting =
+      !draws_random && !expression.inputs.empty() &&
+      std::none_of(expression.inputs.begin(), expression.inputs.end(),
+                   [](const StorageRef& input) { return !input->variable.empty(); });
+  for (size_t i = 0; i < made.size() && is_lasting; ++i) {
     leaves->note_computed(*made[i], asked[i]);
   }
   return made;
@@ -206,7 +216,7 @@ Status WorkspaceState::assign(const StorageRef& to, const Node& value) {
   }
   Status status = execute(*plan, key, expression, {target}, where);
   if (status && !is_in_place) status = copy(to, target);
-  leaves->renew(*to);
+  leaves->outdate(*to);
   if (!is_recording()) to->contents = status ? Contents::Known : Contents::Poisoned;
   return status;
 }
@@ -235,17 +245,6 @@ Result<ProgramImage> WorkspaceState::copy_program(uint64_t size_bytes) {
                                           "source.");
   }
   return plan.programs[0];
-}
-
-Result<runtime::MemoryRef> WorkspaceState::cell(Storage& variable, const std::string& device) {
-  runtime::MemoryRef& memory = variable.cells[device];
-  if (memory != nullptr) return memory;
-  IGNIS_TRY_ASSIGN(const exec::Placement made,
-                   machine->allocate(device, sizeof(int64_t), runtime::Purpose::Data));
-  const int64_t value = variables.at(variable.variable).value;
-  IGNIS_TRY(write_memory(*machine, made.memory, 0, std::as_bytes(std::span(&value, 1))));
-  memory = made.memory;
-  return memory;
 }
 
 }  // namespace ignis::engine

@@ -26,20 +26,24 @@ StorageRef LeafTable::make(DType dtype, const Shape& shape, const std::string& d
   made->device = device;
   made->size_bytes = static_cast<uint64_t>(element_count(shape) * size_bytes(dtype));
   alive_[made->id] = made.get();
-  renew(*made);
   return made;
 }
 
-void LeafTable::renew(Storage& storage) {
-  if (storage.leaf) by_leaf_.erase(storage.leaf);
-  if (storage.computed) by_value_.erase(storage.computed);
-  storage.computed = ir::Node();
+ir::Node LeafTable::leaf(Storage& storage) {
+  if (storage.leaf) return storage.leaf;
   ir::ParamArg param;
   param.slot = next_version_++;
   param.name = std::string(kLeafPrefix) + std::to_string(storage.id);
   param.shape = storage.shape;
   storage.leaf = graph_->param(storage.dtype, param);
   by_leaf_[storage.leaf] = &storage;
+  return storage.leaf;
+}
+
+void LeafTable::outdate(Storage& storage) {
+  if (storage.leaf) by_leaf_.erase(storage.leaf);
+  if (storage.computed) by_value_.erase(storage.computed);
+  storage.leaf = storage.computed = ir::Node();
 }
 
 void LeafTable::note_computed(Storage& storage, const ir::Node& node) {
@@ -86,8 +90,7 @@ Result<StorageRef> LeafTable::storage_of(const ir::Node& param) const {
 }
 
 void LeafTable::forget(Storage& storage) {
-  by_leaf_.erase(storage.leaf);
-  if (storage.computed) by_value_.erase(storage.computed);
+  outdate(storage);
   alive_.erase(storage.id);
 }
 

@@ -16,10 +16,12 @@ class LeafTable : public std::enable_shared_from_this<LeafTable> {
   explicit LeafTable(std::shared_ptr<ir::Graph> graph) : graph_(std::move(graph)) {}
 
   const std::shared_ptr<ir::Graph>& graph() const { return graph_; }
-  /// A storage without memory and with a leaf.
+  /// A storage without memory.
   StorageRef make(DType dtype, const Shape& shape, const std::string& device);
-  /// Its contents are others now: a new leaf, and no expression has its value.
-  void renew(Storage& storage);
+  /// What reads the storage as it is now. Made when it is asked for, so that writes alone make no nodes.
+  ir::Node leaf(Storage& storage);
+  /// Its contents are others now: what was its leaf is stale, and no expression has its value. Allocates nothing.
+  void outdate(Storage& storage);
   /// The contents of `storage` are the value of `node`; expressions over `node` read it.
   void note_computed(Storage& storage, const ir::Node& node);
 

@@ -153,6 +153,23 @@ Result<PlanSchedule> plan_schedule(exec::Plan plan, const PlanScheduleOptions& o
   return Builder(std::move(plan), options).build();
 }
 
+void place_buffer(exec::Schedule& schedule, int buffer, const exec::Placement& at) {
+  exec::ScheduleBuffer& to = schedule.buffers[static_cast<size_t>(buffer)];
+  to.input = -1;
+  to.devices = {at.memory->owner()};
+  to.memory = {at.memory};
+  if (at.offset_bytes == 0) return;
+  exec::ViewStep part;
+  part.begin = static_cast<int64_t>(at.offset_bytes);
+  part.end = static_cast<int64_t>(at.offset_bytes + to.size_bytes);
+  to.size_bytes = at.memory->size_bytes();
+  for (exec::ScheduleCall& call : schedule.calls) {
+    for (exec::BufferView& view : call.arguments) {
+      if (view.buffer == buffer) view.steps.insert(view.steps.begin(), part);
+    }
+  }
+}
+
 Result<runtime::MemoryRef> ConstantStore::place(const std::string& device,
                                                 const exec::BufferPlan& constant) {
   const auto size_bytes = static_cast<uint64_t>(constant.size_bytes);

@@ -69,6 +69,9 @@ class ConstantStore {
   std::map<Key, Placed> placed_;
 };
 
+/// Gives a buffer of one device memory. A part of a block becomes a look at the block: the calls' views are moved.
+void place_buffer(exec::Schedule& schedule, int buffer, const exec::Placement& at);
+
 /// Memory of a device or the host whose bytes are zero. Errors: as exec::Machine::allocate() and upload().
 Result<runtime::MemoryRef> allocate_zeroed(exec::Machine& machine, const std::string& device,
                                            uint64_t size_bytes);

@@ -65,7 +65,8 @@ Result<Array> Workspace::random_uniform(const Shape& shape, const std::string& d
   IGNIS_TRY_ASSIGN(const WorkspaceState::Generator* generator, state_->generator(name));
   const StorageRef counter = generator->counter;
   return catch_graph_error([&]() -> Result<Array> {
-    const Tensor state(graph(), counter->leaf), key(graph(), generator->key->leaf);
+    const Tensor state(graph(), state_->leaves->leaf(*counter));
+    const Tensor key(graph(), state_->leaves->leaf(*generator->key));
     const Tensor position = tensor::add(state, Tensor::arange(graph(), 0, count, 1, DType::UInt64));
     const auto word = [](const Tensor& x) { return tensor::cast(x, DType::UInt32); };
     const Tensor bits = threefry2x32({tensor::select(key, 0, 0), tensor::select(key, 0, 1)},
@@ -99,7 +100,7 @@ Status Workspace::manual_seed(uint64_t seed) const {
       const auto bytes = storage == generator.key ? std::as_bytes(std::span(key))
                                                   : std::as_bytes(std::span(&counter, 1));
       IGNIS_TRY(write_memory(*state_->machine, storage->memory, 0, bytes));
-      state_->leaves->renew(*storage);
+      state_->leaves->outdate(*storage);
       storage->contents = Contents::Known;
     }
   }

@@ -35,6 +35,15 @@ int Recording::find(uint64_t base) const {
   return -1;
 }
 
+void Recording::place_parts() {
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    exec::Placement& part = buffers[i].part;
+    if (part.memory == nullptr || schedule.buffers[i].input >= 0) continue;
+    place_buffer(schedule, static_cast<int>(i), part);
+    part = {};
+  }
+}
+
 std::vector<int> Recording::constant_buffers() const {
   return numbers_where(buffers.size(), [&](size_t i) { return buffers[i].is_constant; });
 }
@@ -47,21 +56,27 @@ Recorder::~Recorder() {
   if (!is_finished_) poison();
 }
 
-int Recorder::add(const StorageRef& storage, bool is_written, const std::string& device) {
-  const bool is_variable = !storage->variable.empty();
-  const auto [entry, is_new] =
-      touched_.try_emplace({storage->id, is_variable ? device : std::string()});
+int Recorder::add(const StorageRef& storage, bool is_written) {
+  const auto [entry, is_new] = touched_.try_emplace(storage->id);
   Touched& touched = entry->second;
   if (is_new) {
     touched.buffer = static_cast<int>(recording_.buffers.size());
     touched.storage = storage;
     exec::ScheduleBuffer buffer;
-    buffer.name = storage->name.empty() ? "t" + std::to_string(touched.buffer) : storage->name;
-    buffer.devices = {is_variable ? device : storage->device};
-    buffer.size_bytes = storage->size_bytes;
-    if (storage->memory != nullptr) buffer.memory = {storage->memory};
-    recording_.schedule.buffers.push_back(std::move(buffer));
     RecordedBuffer made;
+    buffer.name = storage->name.empty() ? "t" + std::to_string(touched.buffer) : storage->name;
+    buffer.devices = {storage->device};
+    buffer.size_bytes = storage->size_bytes;
+    if (!storage->variable.empty()) {
+      buffer.devices = {machine_->options().host_name};
+      buffer.variable = static_cast<int>(recording_.variables.size());
+      recording_.variables.push_back(storage->variable);
+    } else if (storage->offset_bytes != 0) {
+      made.part = storage->placement();
+    } else if (storage->memory != nullptr) {
+      buffer.memory = {storage->memory};
+    }
+    recording_.schedule.buffers.push_back(std::move(buffer));
     made.base = storage->id;
     made.existed_before = storage->contents == Contents::Known && storage->memory != nullptr;
     made.is_constant = storage->is_constant;
@@ -83,10 +98,10 @@ Status Recorder::add(const PlanSchedule& plan, const std::string& key,
   const std::vector<exec::ScheduleBuffer>& from = plan.schedule.buffers;
   std::vector<int> number(from.size(), -1);
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    number[static_cast<size_t>(plan.inputs[i])] = add(ports[i], false, device);
+    number[static_cast<size_t>(plan.inputs[i])] = add(ports[i], false);
   }
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
-    number[static_cast<size_t>(plan.outputs[i])] = add(ports[plan.inputs.size() + i], true, device);
+    number[static_cast<size_t>(plan.outputs[i])] = add(ports[plan.inputs.size() + i], true);
   }
   for (size_t i = 0; i < from.size(); ++i) {
     if (number[i] >= 0) continue;
@@ -131,8 +146,8 @@ void Recorder::add_copy(const StorageRef& to, const StorageRef& from) {
   call.kind = exec::CallKind::Copy;
   call.name = "copy";
   call.arguments.resize(2);
-  call.arguments[1].buffer = add(from, false, {});
-  call.arguments[0].buffer = add(to, true, {});
+  call.arguments[1].buffer = add(from, false);
+  call.arguments[0].buffer = add(to, true);
   call.outs = {0};
   call.ins = {1};
   call.bytes = static_cast<double>(to->size_bytes);

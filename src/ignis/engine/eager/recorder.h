@@ -24,8 +24,11 @@ struct RecordedBuffer {
       false;  ///< the storage had its contents before the recording began: an implicit or explicit input
   bool is_constant = false;  ///< a plan's constant, or a storage that was marked
   bool is_generator_state = false;
-  bool reads_zeros = false;  ///< has memory of its own that no plan of memory may share
-  std::string variable;      ///< the run-time variable whose value it holds; empty: none
+  bool reads_zeros =
+      false;  ///< scratch that starts as zeros and has memory of its own, which no plan of memory may share
+  std::string variable;  ///< the run-time variable whose value it holds; empty: none
+  /// The memory of a storage that is a part of a block; place_parts() gives it to the schedule's buffer.
+  exec::Placement part;
 };
 
 struct RecordedCall {
@@ -34,11 +37,17 @@ struct RecordedCall {
 };
 
 /// Calls that a function would have run. What has memory is in schedule.buffers[i].memory: storages from before, storages that
-/// are live, constants. All others are placeholders that any plan of memory may place.
+/// are live, constants; and parts of blocks once place_parts() was called. All others are placeholders that any plan of memory may
+/// place, or run-time variables.
 struct Recording {
   exec::Schedule schedule;
   std::vector<RecordedBuffer> buffers;  ///< one for each of the schedule
   std::vector<RecordedCall> calls;      ///< one for each of the schedule
+  std::vector<std::string> variables;   ///< by ScheduleBuffer::variable
+
+  /// Gives buffers that are parts of blocks, and are no numbered inputs by now, their memory: they become looks at the block.
+  /// Before anything that asks which buffers have memory.
+  void place_parts();
 
   /// The buffer of a storage, or -1 when no call touches it.
   int find(uint64_t base) const;
@@ -70,7 +79,7 @@ class Recorder {
   friend struct WorkspaceState;
 
   /// A storage as a buffer of the joint schedule.
-  int add(const StorageRef& storage, bool is_written, const std::string& device);
+  int add(const StorageRef& storage, bool is_written);
   /// Calls of a plan; `ports` are the storages of its inputs and outputs, `key` says which plan it is.
   Status add(const PlanSchedule& plan, const std::string& key, const std::vector<StorageRef>& ports,
              const std::string& device, bool draws_random);
@@ -82,9 +91,9 @@ class Recorder {
     bool is_written = false;
   };
   Recording recording_;
-  std::shared_ptr<exec::Machine> machine_;                       // of the workspace
-  std::map<std::pair<uint64_t, std::string>, Touched> touched_;  // by storage; device of variables
-  std::map<std::string, int> arenas_;                            // that read zeros, by plan
+  std::shared_ptr<exec::Machine> machine_;  // of the workspace
+  std::map<uint64_t, Touched> touched_;     // by storage
+  std::map<std::string, int> arenas_;       // that read zeros, by plan
   bool is_finished_ = false;
 };
 

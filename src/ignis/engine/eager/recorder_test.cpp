@@ -68,7 +68,7 @@ TEST_P(RecorderOnEveryPlace, RecordsAndDoesNotRun) {
   EXPECT_FALSE(made.buffers[static_cast<size_t>(out)].existed_before);
   EXPECT_NE(sum.base_memory().memory, nullptr) << "who holds it may read it after a replay";
   EXPECT_EQ(reason(ws.to_host(sum)), "NotComputed");
-  ASSERT_TRUE(ok(ws.run(made.schedule)));
+  ASSERT_TRUE(ok(ws.run(made)));
   recorder.mark_computed();
   EXPECT_EQ(read(ws, sum), (Floats{11, 22}));
 }
@@ -108,7 +108,7 @@ TEST_P(RecorderOnEveryPlace, AssignmentsGoToTheStorageItself) {
     ASSERT_TRUE(ok(ws.assign(moved, tensor::flip(moved.value(), {0}))));
   });
   EXPECT_EQ(made.schedule.calls.size(), 4u) << "the last one is computed aside and copied";
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(ok(ws.run(made.schedule)));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(ok(ws.run(made)));
   recorder.mark_computed();
   EXPECT_EQ(read(ws, x), (Floats{7, 8}));
   EXPECT_EQ(read(ws, moved), (Floats{3, 2, 1}));
@@ -142,7 +142,7 @@ TEST_P(RecorderOnEveryPlace, SaysWhatIsRandomConstantAndState) {
   EXPECT_GE(constants.size(), 2u);
   Floats before;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(ok(ws.run(made.schedule)));
+    ASSERT_TRUE(ok(ws.run(made)));
     recorder.mark_computed();
     const Floats now = read(ws, y);
     EXPECT_NE(now, before);
@@ -180,9 +180,36 @@ TEST_P(RecorderOnEveryPlace, CopiesAreCalls) {
   });
   ASSERT_EQ(made.schedule.calls.size(), 2u);
   EXPECT_EQ(made.schedule.calls[0].kind, exec::CallKind::Copy);
-  ASSERT_TRUE(ok(ws.run(made.schedule)));
+  ASSERT_TRUE(ok(ws.run(made)));
   recorder.mark_computed();
   EXPECT_EQ(read(ws, sum), (Floats{2, 3}));
+}
+
+TEST_P(RecorderOnEveryPlace, VariablesAndPartsOfBlocks) {
+  const runtime::MemoryRef block =
+      take(ws.machine()->allocate(place->device, 256, runtime::Purpose::Data)).memory;
+  Array x = take(ws.adopt({block, 128, 8}, DType::Float32, {2}));
+  ASSERT_TRUE(ok(ws.assign(x, make({2}, {1, 2}))));
+  const tensor::Tensor i = take(ws.variable("i", 0, 9));
+  Recorder recorder;
+  Array y;
+  Recording made = record(ws, recorder, [&] {
+    y = take(ws.compute(tensor::mul(x.value(), tensor::cast(i, DType::Float32))));
+    ASSERT_TRUE(ok(ws.assign(x, y)));
+  });
+  EXPECT_EQ(made.variables, std::vector<std::string>{"i"});
+  const auto part = static_cast<size_t>(made.find(x.base()));
+  EXPECT_EQ(made.buffers[part].part.offset_bytes, 128u);
+  EXPECT_TRUE(made.schedule.buffers[part].memory.empty());
+  for (const int value : {3, 5}) {
+    ASSERT_TRUE(ok(ws.bind("i", value)));
+    ASSERT_TRUE(ok(ws.run(made)));
+  }
+  recorder.mark_computed();
+  EXPECT_EQ(read(ws, x), (Floats{15, 30}));
+  EXPECT_EQ(read(ws, y), (Floats{15, 30}));
+  made.place_parts();
+  EXPECT_EQ(made.schedule.buffers[part].memory[0], block);
 }
 
 TEST_P(RecorderOnEveryPlace, WhatFailedIsPoisoned) {
@@ -255,7 +282,7 @@ TEST(Recorder, AHaloKeepsMemoryOfItsOwn) {
   }
   EXPECT_EQ(zeroed, 1);
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(ok(ws.run(made.schedule)));
+    ASSERT_TRUE(ok(ws.run(made)));
     recorder.mark_computed();
     EXPECT_EQ(read(ws, y), direct);
   }

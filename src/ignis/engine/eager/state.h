@@ -110,7 +110,9 @@ struct WorkspaceState : std::enable_shared_from_this<WorkspaceState> {
   Status wait_for(const Storage& storage) const;
 
   // compute.cpp
-  Status run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs);
+  /// `variables` are the names of the schedule's run-time variables, by number.
+  Status run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs,
+             const std::vector<std::string>& variables = {});
   Result<std::string> choose_device(const Expression& expression, const std::string& asked) const;
   Result<std::shared_ptr<CompiledPlan>> find_plan(const Expression& expression,
                                                   const std::string& device, std::string& key);
@@ -124,7 +126,6 @@ struct WorkspaceState : std::enable_shared_from_this<WorkspaceState> {
                                           bool draws_random = false);
   Status assign(const StorageRef& to, const ir::Node& value);
   Result<ProgramImage> copy_program(uint64_t size_bytes);
-  Result<runtime::MemoryRef> cell(Storage& variable, const std::string& device);
 
   // random.cpp
   Result<Generator*> generator(const std::string& device);

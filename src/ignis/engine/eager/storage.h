@@ -2,12 +2,12 @@
 
 #include "ignis/base/dtype.h"
 #include "ignis/base/host_tensor.h"
+#include "ignis/exec/run_time_ring.h"
 #include "ignis/exec/signature.h"
 #include "ignis/ir/node.h"
 #include "ignis/runtime/queued_device.h"
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -42,13 +42,15 @@ struct Storage : std::enable_shared_from_this<Storage> {
   exec::MemoryClass memory_class = exec::MemoryClass::Device;
   std::string layout;         ///< the user's tag
   bool is_writable = true;    ///< false: somebody else's bytes that are only read
+  uint64_t offset_bytes = 0;  ///< in `memory`
   runtime::MemoryRef memory;  ///< null while only recorded calls know it
   uint64_t generation = 1;    ///< of the device when the memory was made
   Contents contents = Contents::Known;
-  bool is_constant = false;                         ///< marked: nobody writes it
-  bool is_generator_state = false;                  ///< of random numbers
-  std::string variable;                             ///< run-time variable: its name
-  std::map<std::string, runtime::MemoryRef> cells;  ///< run-time variable: its value, by device
+  bool is_constant = false;         ///< marked: nobody writes it
+  bool is_generator_state = false;  ///< of random numbers
+  std::string variable;             ///< run-time variable: its name
+
+  exec::Placement placement() const { return {memory, offset_bytes, size_bytes}; }
 
   ir::Node leaf;                   ///< reads what is there now
   ir::Node computed;               ///< an expression that has this value; null: none, or no more

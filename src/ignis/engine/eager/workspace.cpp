@@ -1,5 +1,6 @@
 #include "ignis/engine/eager/workspace.h"
 
+#include "ignis/base/math.h"
 #include "ignis/engine/eager/state.h"
 #include "ignis/exec/host_memory.h"
 #include "ignis/exec/run_linked.h"
@@ -152,7 +153,7 @@ Status WorkspaceState::check_usable(const Storage& storage) const {
 }
 
 Status WorkspaceState::wait_for(const Storage& storage) const {
-  return exec::make_readable(*machine, {storage.memory, 0, storage.size_bytes}, options.limits);
+  return exec::make_readable(*machine, storage.placement(), options.limits);
 }
 
 Result<Array> Workspace::from_host(const HostTensor& value, const std::string& device) const {
@@ -192,21 +193,23 @@ Result<Array> Workspace::wrap(const ExternalMemory& memory, DType dtype, const S
   return state_->make_array(std::move(storage));
 }
 
-Result<Array> Workspace::adopt(const runtime::MemoryRef& memory, DType dtype,
-                               const Shape& shape) const {
+Result<Array> Workspace::adopt(const exec::Placement& at, DType dtype, const Shape& shape) const {
   IGNIS_TRY_ASSIGN(const int64_t count, checked_element_count(shape));
   const int64_t item = is_weak(dtype) ? 0 : size_bytes(dtype);
-  if (item == 0 || memory == nullptr ||
-      memory->size_bytes() < static_cast<uint64_t>(count * item)) {
+  if (item == 0 || at.memory == nullptr || at.size_bytes < static_cast<uint64_t>(count * item) ||
+      !is_range_inside(at.offset_bytes, at.size_bytes, at.memory->size_bytes())) {
     return Error(ErrorCode::InvalidArgument,
                  std::string(to_string(dtype)) + " " + to_string(shape) + " needs " +
-                     std::to_string(count * item) + " bytes; " +
-                     std::to_string(memory == nullptr ? 0 : memory->size_bytes()) + " are given.",
+                     std::to_string(count * item) + " bytes; " + std::to_string(at.size_bytes) +
+                     " at " + std::to_string(at.offset_bytes) + " of a block of " +
+                     std::to_string(at.memory == nullptr ? 0 : at.memory->size_bytes()) +
+                     " are given.",
                  "WrongSize");
   }
-  IGNIS_TRY_ASSIGN(const std::string device, state_->device_name(memory->owner()));
+  IGNIS_TRY_ASSIGN(const std::string device, state_->device_name(at.memory->owner()));
   StorageRef storage = state_->leaves->make(dtype, shape, device);
-  storage->memory = memory;
+  storage->memory = at.memory;
+  storage->offset_bytes = at.offset_bytes;
   if (const runtime::QueuedDevice* open = state_->machine->find(device)) {
     storage->generation = open->generation();
   }
@@ -276,7 +279,7 @@ Result<tensor::Tensor> Workspace::variable(const std::string& name, int64_t min,
                      ", " + std::to_string(max) + "] is another.",
                  "VariableConflict");
   }
-  return tensor::Tensor(graph(), state_->variables[name].storage->leaf, name);
+  return tensor::Tensor(graph(), state_->leaves->leaf(*state_->variables[name].storage), name);
 }
 
 Status Workspace::bind(const std::string& name, int64_t value) const {
@@ -291,11 +294,7 @@ Status Workspace::bind(const std::string& name, int64_t value) const {
                      std::to_string(variable.max) + "]; " + std::to_string(value) + " is not.",
                  "OutOfRange");
   }
-  if (value == variable.value) return {};
   variable.value = value;
-  // Runs that are under way keep the cell that they read; what was computed with the old value stays what it is.
-  variable.storage->cells.clear();
-  state_->leaves->renew(*variable.storage);
   return {};
 }
 
@@ -308,6 +307,7 @@ Status Workspace::realize(std::span<Array* const> arrays) const {
   std::map<std::string, std::vector<Array::State*>> groups;  // by device
   for (Array* array : arrays) {
     if (array == nullptr || !*array) return no_array();
+    IGNIS_TRY(array->check());
     Array::State& state = *array->state_;
     if (state.storage != nullptr || state.is_virtual) continue;
     if (state.workspace != state_) {
@@ -335,6 +335,7 @@ Result<Array> Workspace::compute(const tensor::Tensor& value, const std::string&
 
 Status Workspace::assign(Array& to, const tensor::Tensor& value) const {
   if (!to || !value) return no_array();
+  IGNIS_TRY(to.check());
   if (to.is_virtual()) {
     return Error(ErrorCode::InvalidArgument,
                  "A constant without device has no storage to assign to; clone() it first.",
@@ -363,7 +364,7 @@ Status Workspace::assign(Array& to, const tensor::Tensor& value) const {
       const tensor::Tensor is_seen =
           spread_view(state.view, tensor::Tensor::full_int(graph(), state.shape, 1, DType::Bool));
       root = tensor::where(is_seen, spread_view(state.view, root),
-                           tensor::Tensor(graph(), state.storage->leaf));
+                           tensor::Tensor(graph(), state_->leaves->leaf(*state.storage)));
     }
     return state_->assign(state.storage, root.node());
   });
@@ -371,11 +372,13 @@ Status Workspace::assign(Array& to, const tensor::Tensor& value) const {
 
 Status Workspace::assign(Array& to, const Array& value) const {
   if (!value) return no_array();
+  IGNIS_TRY(value.check());
   return assign(to, value.value());
 }
 
 Result<Array> Workspace::clone(const Array& array) const {
   if (!array) return no_array();
+  IGNIS_TRY(array.check());
   const Array::State& state = *array.state_;
   IGNIS_TRY_ASSIGN(std::vector<StorageRef> made,
                    state_->compute({tensor::commit(array.value()).node()}, state.device));
@@ -384,6 +387,7 @@ Result<Array> Workspace::clone(const Array& array) const {
 
 Result<Array> Workspace::contiguous(const Array& array) const {
   if (!array) return no_array();
+  IGNIS_TRY(array.check());
   Array same = array;
   if (!array.is_virtual()) IGNIS_TRY(realize(same));
   if (!same.is_contiguous() || same.offset_elements() != 0 ||
@@ -418,6 +422,11 @@ Result<HostTensor> Workspace::to_host(const Array& array) const {
                      "after the replay.",
                  "DataAccessDuringCapture");
   }
+  // The result of a replay is not written over while it is read.
+  std::optional<exec::OutputPin> pin;
+  if (array.result_) {
+    IGNIS_TRY_ASSIGN(pin, array.result_->pin());
+  }
   Array read = array;
   if (array.is_virtual()) {
     IGNIS_TRY_ASSIGN(read, clone(array));
@@ -436,8 +445,8 @@ Result<HostTensor> Workspace::to_host(const Array& array) const {
   IGNIS_TRY(state_->wait_for(*storage));
   HostTensor made = HostTensor::zeros(read.dtype(), read.shape());
   const auto item = static_cast<size_t>(size_bytes(read.dtype()));
-  const std::byte* base =
-      storage->memory->host() + static_cast<size_t>(read.offset_elements()) * item;
+  const std::byte* base = storage->memory->host() + storage->offset_bytes +
+                          static_cast<size_t>(read.offset_elements()) * item;
   if (read.is_contiguous()) {
     if (!made.bytes.empty()) std::memcpy(made.bytes.data(), base, made.bytes.size());
   } else {
@@ -474,8 +483,13 @@ Status Workspace::run(const exec::Schedule& schedule, std::vector<exec::BoundInp
   return state_->run(schedule, std::move(inputs));
 }
 
+Status Workspace::run(Recording recording) const {
+  recording.place_parts();
+  return state_->run(recording.schedule, {}, recording.variables);
+}
+
 void Workspace::note_written(const Array& array) const {
-  if (array && array.state_->storage != nullptr) state_->leaves->renew(*array.state_->storage);
+  if (array && array.state_->storage != nullptr) state_->leaves->outdate(*array.state_->storage);
 }
 
 }  // namespace ignis::engine

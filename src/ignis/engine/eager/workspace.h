@@ -60,6 +60,7 @@ struct WorkspaceCounts {
 ///  - LostValue: it reads a storage that no array holds any more;
 ///  - UnknownInput: it reads an input of another origin; OtherWorkspace: it belongs to another graph;
 ///  - WrongDevice: its arrays lie on different devices; VirtualArray: there is no storage;
+///  - StaleOutput: it is the result of a replay that a later one has written over;
 ///  - PoisonedTensor: a call that wrote it failed; DataAccessDuringCapture: a host reads while calls are recorded, or a run in a
 ///    paused block needs what only recorded calls would write;
 /// DeviceLost with the reason StorageLost when its device was reopened and did not keep it; as compiling, linking and running.
@@ -79,13 +80,13 @@ class Workspace {
   Result<Array> from_host(const HostTensor& value, const std::string& device = {}) const;
   /// Memory of the host that stays where it is; devices map it.
   Result<Array> wrap(const ExternalMemory& memory, DType dtype, const Shape& shape) const;
-  /// A whole block of memory of a device or the host with contents: the output of a replay.
-  Result<Array> adopt(const runtime::MemoryRef& memory, DType dtype, const Shape& shape) const;
+  /// Memory of a device or the host with contents, a part of a block perhaps: the output of a replay.
+  Result<Array> adopt(const exec::Placement& at, DType dtype, const Shape& shape) const;
   Result<Array> zeros(const Shape& shape, DType dtype = DType::Float32,
                       const std::string& device = {}) const;
   /// Not computed before it is realized. `device` is for expressions that read no array.
   Result<Array> lazy(const tensor::Tensor& value, const std::string& device = {}) const;
-  /// A number that each run binds: rank 0, int64. The same name gives the same leaf.
+  /// A number that each run binds: rank 0, int64. The same name gives the same tensor, whatever its value is.
   /// Errors: InvalidArgument with the reason VariableConflict for another range.
   Result<tensor::Tensor> variable(const std::string& name, int64_t min, int64_t max) const;
   /// Its value for runs from now on; before the first it is `min`. Errors: NotFound; InvalidArgument (OutOfRange).
@@ -137,7 +138,9 @@ class Workspace {
   bool is_recording() const;
   /// Runs a schedule whose buffers have memory or are numbered inputs, as an eager run.
   Status run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs = {}) const;
-  /// Its storage was written by a run that the workspace does not know of: tensors taken before are stale.
+  /// Runs what was recorded, once and as it is, with the values that variables have now.
+  Status run(Recording recording) const;
+  /// Its storage was written by a run that the workspace does not know of: tensors taken before are stale. Allocates nothing.
   void note_written(const Array& array) const;
 
  private:

@@ -280,8 +280,7 @@ TEST_P(OnEveryPlace, VariablesAreBoundForEachRun) {
   const Array x = make({3}, {1, 2, 3});
   for (const int value : {1, 4, 7}) {
     ASSERT_TRUE(ok(ws.bind("i", value)));
-    const tensor::Tensor now = take(ws.variable("i", 1, 10));
-    const Array y = take(ws.compute(tensor::mul(x.value(), tensor::cast(now, DType::Float32))));
+    const Array y = take(ws.compute(tensor::mul(x.value(), tensor::cast(i, DType::Float32))));
     const auto v = static_cast<float>(value);
     EXPECT_EQ(read(ws, y), (Floats{v, 2 * v, 3 * v}));
   }
@@ -430,6 +429,75 @@ TEST(Workspace, AReadIsBounded) {
   const std::string first = sum ? reason(ws.to_host(*sum)) : reason(sum);
   EXPECT_EQ(first, "DeviceHang");
   EXPECT_LE(place->world.clock().now_ns() - begin_ns, 110'000'000);
+}
+
+TEST_P(OnEveryPlace, PartsOfABlock) {
+  const runtime::MemoryRef block =
+      take(ws.machine()->allocate(place->device, 1024, runtime::Purpose::Data)).memory;
+  Array low = take(ws.adopt({block, 0, 16}, DType::Float32, {4}));
+  Array high = take(ws.adopt({block, 512, 16}, DType::Float32, {4}));
+  ASSERT_TRUE(ok(ws.assign(low, make({4}, {1, 2, 3, 4}))));
+  ASSERT_TRUE(ok(ws.assign(high, tensor::mul(low.value(), 10))));
+  ASSERT_TRUE(ok(ws.assign(high, tensor::add(high.value(), low.value()))));
+  EXPECT_EQ(read(ws, high), (Floats{11, 22, 33, 44}));
+  EXPECT_EQ(read(ws, take(high.slice({{1, 3}}))), (Floats{22, 33}));
+  EXPECT_EQ(read(ws, take(ws.copy_to(high, "CPU"))), (Floats{11, 22, 33, 44}));
+  EXPECT_EQ(read(ws, low), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(high.base_memory().offset_bytes, 512u);
+  EXPECT_EQ(reason(ws.adopt({block, 1012, 16}, DType::Float32, {4})), "WrongSize");
+  EXPECT_EQ(reason(ws.adopt({block, 512, 12}, DType::Float32, {4})), "WrongSize");
+}
+
+TEST(Workspace, SoleArrays) {
+  auto place = make_place(PlaceKind::Cpu);
+  Workspace& ws = place->ws();
+  Array a = take(ws.from_host(floats({2}, {1, 2})));
+  EXPECT_TRUE(a.is_sole());
+  {
+    const Array same = a;
+    EXPECT_FALSE(a.is_sole());
+  }
+  {
+    const Array view = take(a.slice({{0, 1}}));
+    EXPECT_FALSE(a.is_sole());
+  }
+  {
+    const Array later = take(ws.lazy(tensor::add(a.value(), 1)));
+    EXPECT_FALSE(a.is_sole());
+  }
+  EXPECT_TRUE(a.is_sole());
+}
+
+TEST(Workspace, AResultIsReadBeforeTheNextReplay) {
+  auto place = make_place(PlaceKind::Cpu);
+  Workspace& ws = place->ws();
+  const Array storage = take(ws.from_host(floats({4}, {1, 2, 3, 4})));
+  exec::OutputOptions options;
+  options.borrowed = {storage.base_memory()};
+  exec::Outputs outputs = *exec::Outputs::create({{"y", 16}}, options);
+  const runtime::WaitLimits limits{1'000'000'000, 1'000'000'000};
+  const auto replay = [&] {
+    return storage.with_result(std::move(*outputs.begin(limits)).finish(), 0);
+  };
+  const Array first = replay();
+  EXPECT_EQ(first.sequence(), 1u);
+  EXPECT_TRUE(ok(first.check()));
+  const Array view = take(first.slice({{1, 3}}));
+  EXPECT_EQ(read(ws, view), (Floats{2, 3}));
+  Array sum = take(ws.lazy(tensor::add(first.value(), 1)));
+  const Array second = replay();
+  ws.note_written(storage);
+  EXPECT_TRUE(first.is_stale());
+  EXPECT_EQ(reason(ws.to_host(first)), "StaleOutput");
+  EXPECT_EQ(reason(ws.to_host(view)), "StaleOutput");
+  EXPECT_EQ(reason(ws.clone(first)), "StaleOutput");
+  EXPECT_EQ(reason(ws.copy_to(first, "CPU")), "StaleOutput");
+  EXPECT_EQ(reason(first.slice({{0, 1}})), "StaleOutput");
+  EXPECT_THROW(first.value(), tensor::GraphError);
+  EXPECT_EQ(reason(ws.realize(sum)), "StaleValue");
+  EXPECT_EQ(second.sequence(), 2u);
+  EXPECT_EQ(read(ws, second), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(storage.sequence(), 0u);
 }
 
 TEST(Workspace, DescribesAnArray) {
