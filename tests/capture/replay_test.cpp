@@ -6,6 +6,7 @@
 #include "ignis/exec/outputs.h"
 
 #include "tests/queues/test_rig.h"
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,11 +19,6 @@ namespace {
 
 constexpr runtime::WaitLimits kNoWait{0, 0};
 constexpr runtime::WaitLimits kLong{20'000'000'000, 20'000'000'000};
-
-uint64_t replay_test_seed() {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
-}
 
 /// A device G and programs on buffers of 4 floats. Values stay small whole numbers, which floats hold exactly.
 struct ReplayRig : Rig {
@@ -165,9 +161,9 @@ struct RandomCapture {
 TEST(Captures, RandomProgramsGiveTheResultsOfDirectRuns) {
   int64_t once = 0, shared_bytes = 0;
   for (uint64_t i = 0; i < 1000; ++i) {
-    const uint64_t seed = replay_test_seed() * 1'000'003 + i;
+    const uint64_t seed = test_seed() * 1'000'003 + i;
     const std::string where =
-        "IGNIS_TEST_SEED=" + std::to_string(replay_test_seed()) + ", program " + std::to_string(i);
+        "IGNIS_TEST_SEED=" + std::to_string(test_seed()) + ", program " + std::to_string(i);
     // The same program twice, each on memory of its own: once as it is, once pruned, planned and linked once.
     ReplayRig direct, captured;
     std::mt19937_64 rng(seed), again(seed), values(seed + 1);

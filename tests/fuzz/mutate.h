@@ -1,5 +1,7 @@
 #pragma once
 
+#include "tests/support/seed.h"
+
 #include <cstddef>
 #include <cstdlib>
 #include <random>
@@ -8,11 +10,7 @@
 
 namespace ignis::fuzz {
 
-/// The seed of a random test: IGNIS_TEST_SEED, or a fixed one. Print it when a test fails.
-inline uint64_t test_seed() {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : 20240611;
-}
+using ignis::testing::test_seed;
 
 /// One damaged copy of `good`: a few of flipped bits, overwritten bytes and numbers, cut, doubled and moved pieces.
 inline std::vector<std::byte> mutate(const std::vector<std::byte>& good, std::mt19937_64& rng) {

@@ -259,7 +259,7 @@ Status run_case(Case& made, std::mt19937_64& rng, int& runs,
 }
 
 TEST(EndToEnd, RandomSchedulesComeToWhatTheyComeToInOrder) {
-  const uint64_t seed = engine::test_seed();
+  const uint64_t seed = test_seed();
   const int64_t count = engine::test_batches(2000);
   int64_t calls = 0, batches = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -311,7 +311,7 @@ void recover(Case& made) {
 }
 
 TEST(EndToEnd, FaultsEndInBoundsAndAfterwardsAnswersAreTheSame) {
-  const uint64_t seed = engine::test_seed();
+  const uint64_t seed = test_seed();
   const int64_t count = engine::test_batches(1000);
   const runtime::WaitLimits limits{100'000'000, 50'000'000};
   std::map<std::string, int> ends;

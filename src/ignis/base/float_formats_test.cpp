@@ -1,5 +1,6 @@
 #include "ignis/base/float_formats.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -13,17 +14,14 @@
 namespace ignis {
 namespace {
 
+using ignis::testing::test_seed;
+
 constexpr DType kSmallFloats[] = {DType::Fp8E4M3,     DType::Fp8E5M2, DType::Fp8E4M3Fnuz,
                                   DType::Fp8E5M2Fnuz, DType::Float16, DType::BFloat16};
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double from_f32_bits(uint32_t word) { return static_cast<double>(std::bit_cast<float>(word)); }
-
-uint64_t test_seed() {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 20240607;
-}
 
 struct StoreRow {
   uint32_t f32_bits;

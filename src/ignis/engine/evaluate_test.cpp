@@ -4,6 +4,7 @@
 #include "ignis/runtime/device.h"
 #include "ignis/tensor/tensor.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -102,8 +103,7 @@ std::vector<Expression> expressions() {
 }
 
 TEST(Evaluate, AgreesWithTheReferenceOnEveryDevice) {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 11;
+  const uint64_t seed = ignis::testing::test_seed();
   SCOPED_TRACE("IGNIS_TEST_SEED=" + std::to_string(seed));
   for (const Expression& e : expressions()) {
     SCOPED_TRACE(e.name);

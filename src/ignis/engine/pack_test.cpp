@@ -1,5 +1,6 @@
 #include "ignis/engine/pack.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -84,8 +85,7 @@ TEST(Pack, CopiesScalarsAndNothing) {
 }
 
 TEST(Pack, AgreesWithTheDefinitionOnRandomLayouts) {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 7;
+  const uint64_t seed = ignis::testing::test_seed();
   SCOPED_TRACE("IGNIS_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 rng(seed);
   const auto below = [&](int n) { return static_cast<int>(rng() % static_cast<uint64_t>(n)); };

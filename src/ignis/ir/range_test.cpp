@@ -1,6 +1,6 @@
 #include "ignis/ir/range.h"
 
-#include "ignis/ir/eval_testing.h"
+#include "ignis/ir/test_eval.h"
 #include "ignis/ir/simplify.h"
 #include "ignis/ir/text.h"
 

@@ -1,5 +1,6 @@
 #include "ignis/onnx/test_model.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,12 +10,9 @@
 namespace ignis::onnx {
 namespace {
 
-using namespace testing;
+using ignis::testing::test_seed;
 
-uint64_t test_seed() {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 20240607;
-}
+using namespace testing;
 
 // A dense float64 array with named extents, for the naive loops.
 struct Array {

@@ -1,6 +1,7 @@
 // Transforms, windows, sampling, and the operators of ops_misc.cpp and ops_training.cpp.
 #include "ignis/onnx/test_model.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,8 +23,7 @@ void expect_near(const HostTensor& got, const Values& expected, double tolerance
 }
 
 Values random_values(size_t n) {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  std::mt19937_64 rng(text != nullptr ? std::strtoull(text, nullptr, 10) : 77);
+  std::mt19937_64 rng(ignis::testing::test_seed());
   std::uniform_real_distribution<double> d(-1, 1);
   Values v(n);
   for (double& x : v) x = static_cast<double>(static_cast<float>(d(rng)));

@@ -1,5 +1,6 @@
 #include "ignis/schedule/memory_plan.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,12 +9,7 @@
 namespace ignis::schedule {
 namespace {
 
-uint64_t test_seed() {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 20261129;
-  ::testing::Test::RecordProperty("seed", std::to_string(seed));
-  return seed;
-}
+using ignis::testing::test_seed;
 
 bool lives_meet(const Lifetime& a, const Lifetime& b) {
   return a.first <= b.last && b.first <= a.last;

@@ -3,6 +3,7 @@
 #include "ignis/interp/interp.h"
 #include "ignis/tensor/tensor.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,18 +17,9 @@
 // What the tests of this folder share: graphs with input values, run by the reference interpreter.
 namespace ignis::tensor {
 
-using Values = std::vector<double>;
+using ignis::testing::test_seed;
 
-inline uint64_t test_seed() {
-  static const uint64_t seed = [] {
-    const char* text = std::getenv("IGNIS_TEST_SEED");
-    const uint64_t value =
-        text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device()();
-    std::cout << "IGNIS_TEST_SEED=" << value << std::endl;
-    return value;
-  }();
-  return seed;
-}
+using Values = std::vector<double>;
 
 /// The message of the GraphError that `build` throws, or "".
 inline std::string error_of(const std::function<void()>& build) {

@@ -3,6 +3,8 @@
 #include "ignis/base/float_formats.h"
 #include "ignis/codegen/lower/expr.h"
 
+#include "tests/support/seed.h"
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -16,16 +18,7 @@
 // tests of the lowerings compare with references. Leaves are Reg nodes and, for memory, Loads.
 namespace ignis::codegen {
 
-inline uint64_t test_seed() {
-  static const uint64_t seed = [] {
-    const char* text = std::getenv("IGNIS_TEST_SEED");
-    const uint64_t value =
-        text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device()();
-    std::cout << "IGNIS_TEST_SEED=" << value << std::endl;
-    return value;
-  }();
-  return seed;
-}
+using ignis::testing::test_seed;
 
 /// Raw bits of one value in each lane, zero-extended.
 using Column = std::vector<uint64_t>;

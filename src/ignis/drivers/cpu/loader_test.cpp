@@ -3,6 +3,7 @@
 #include "ignis/drivers/cpu/relocate.h"
 #include "ignis/drivers/cpu/test_object.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,15 +13,10 @@
 namespace ignis::cpu {
 namespace {
 
+using ignis::testing::test_seed;
+
 using test::ObjectWriter;
 using Bytes = std::vector<std::byte>;
-
-uint64_t test_seed() {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 20'240'611;
-  ::testing::Test::RecordProperty("seed", std::to_string(seed));
-  return seed;
-}
 
 void expect_error(const Result<LoadedObject>& result, ErrorCode code, const std::string& part) {
   ASSERT_FALSE(result) << "expected: " << part;

@@ -158,11 +158,11 @@ struct RandomSchedule {
 TEST(CaptureMemory, MP6_NoTwoLiveBuffersEverOverlap) {
   uint64_t planned_bytes = 0, unplanned_bytes = 0, copies = 0;
   for (uint64_t i = 0; i < 1000; ++i) {
-    std::mt19937_64 rng(capture_test_seed() * 1'000'003 + i);
+    std::mt19937_64 rng(test_seed() * 1'000'003 + i);
     const RandomSchedule random(rng);
     const exec::Schedule& schedule = random.calls.schedule;
     const MemoryPlan plan = plan_memory(schedule).value();
-    SCOPED_TRACE("IGNIS_TEST_SEED=" + std::to_string(capture_test_seed()) + ", schedule " +
+    SCOPED_TRACE("IGNIS_TEST_SEED=" + std::to_string(test_seed()) + ", schedule " +
                  std::to_string(i));
     // Lives again, from the calls alone.
     std::map<int, std::pair<int64_t, int64_t>> lives;
@@ -208,7 +208,7 @@ TEST(CaptureMemory, MP6_NoTwoLiveBuffersEverOverlap) {
 
 TEST(CaptureMemory, MP7_ResultsAreTheSameWithAndWithoutPlan) {
   for (uint64_t i = 0; i < 1000; ++i) {
-    std::mt19937_64 rng(capture_test_seed() * 1'000'003 + i);
+    std::mt19937_64 rng(test_seed() * 1'000'003 + i);
     const RandomSchedule random(rng);
     const exec::Schedule& schedule = random.calls.schedule;
     MemoryPlanOptions off;
@@ -229,7 +229,7 @@ TEST(CaptureMemory, MP7_ResultsAreTheSameWithAndWithoutPlan) {
       apart.run(schedule);
       shared.run(planned);
       ASSERT_EQ(shared.at(out), apart.at(out))
-          << "IGNIS_TEST_SEED=" << capture_test_seed() << ", schedule " << i;
+          << "IGNIS_TEST_SEED=" << test_seed() << ", schedule " << i;
     }
   }
 }

@@ -292,7 +292,7 @@ std::vector<bool> choose(const std::vector<bool>& from, const Numbers& numbers) 
 TEST(CapturePruning, RandomProgramsGiveTheResultsOfDirectRuns) {
   int64_t once = 0, kept = 0, moved = 0, programs = 0;
   for (uint64_t i = 0; i < 10'000; ++i) {
-    std::mt19937_64 rng(capture_test_seed() * 1'000'003 + i);
+    std::mt19937_64 rng(test_seed() * 1'000'003 + i);
     RandomProgram program(rng);
     const exec::Schedule& schedule = program.calls.schedule;
     const auto result = prune(schedule, program.options);
@@ -340,7 +340,7 @@ TEST(CapturePruning, RandomProgramsGiveTheResultsOfDirectRuns) {
       replayed.run(each, choose(program.is_random, result->kept));
       const auto expect_equal = [&](int buffer, size_t e) {
         ASSERT_EQ(replayed.at(buffer)[e], direct.at(buffer)[e])
-            << "IGNIS_TEST_SEED=" << capture_test_seed() << ", program " << i << ", frame " << frame
+            << "IGNIS_TEST_SEED=" << test_seed() << ", program " << i << ", frame " << frame
             << ", buffer " << schedule.buffers[static_cast<size_t>(buffer)].name << "[" << e
             << "]\n"
             << result->to_text(schedule);

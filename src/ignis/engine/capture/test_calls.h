@@ -5,6 +5,7 @@
 #include "ignis/engine/queues/view.h"
 #include "ignis/exec/schedule.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,10 +19,7 @@
 
 namespace ignis::engine {
 
-inline uint64_t capture_test_seed() {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
-}
+using ignis::testing::test_seed;
 
 /// Memory that has an owner and no bytes: makes a buffer an implicit input.
 class MarkerMemory final : public runtime::Memory {

@@ -188,11 +188,6 @@ void add_random_calls(TestWorld& world, const std::vector<exec::BufferView>& buf
   }
 }
 
-uint64_t test_seed() {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 3;
-}
-
 int64_t test_batches(int64_t otherwise) {
   const char* text = std::getenv("IGNIS_TEST_BATCHES");
   return text != nullptr ? std::strtoll(text, nullptr, 10) : otherwise;

@@ -4,10 +4,14 @@
 
 #include "ignis/engine/queues/test_world.h"
 
+#include "tests/support/seed.h"
+
 #include <cstdint>
 #include <random>
 
 namespace ignis::engine {
+
+using ignis::testing::test_seed;
 
 /// 1 to 3 devices of random capabilities in `groups` peer groups at most.
 void add_random_devices(TestWorld& world, int groups, std::mt19937_64& rng);
@@ -23,8 +27,6 @@ exec::Batch random_batch(TestWorld& world, std::mt19937_64& rng);
 void add_random_calls(TestWorld& world, const std::vector<exec::BufferView>& buffers,
                       std::mt19937_64& rng);
 
-/// IGNIS_TEST_SEED, or the default.
-uint64_t test_seed();
 /// IGNIS_TEST_BATCHES, or the default.
 int64_t test_batches(int64_t otherwise);
 

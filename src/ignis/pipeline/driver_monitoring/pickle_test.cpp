@@ -3,6 +3,7 @@
 #include "ignis/pipeline/driver_monitoring/slices.h"
 #include "ignis/pipeline/driver_monitoring/test_slice_maps.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,6 +12,8 @@
 
 namespace ignis::pipeline {
 namespace {
+
+using ignis::testing::test_seed;
 
 using namespace std::string_literals;  // "\0…"s
 
@@ -160,11 +163,6 @@ TEST(Pickle, BoundsWhatAFileMayAskFor) {
   const auto slices = read_slice_pickle(many + ".");
   ASSERT_FALSE(slices);
   EXPECT_NE(slices.error().message().find("2048"), std::string::npos);
-}
-
-uint64_t test_seed() {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 20;
 }
 
 // Mutants of good files: none crashes, and what is read is a map of slices.

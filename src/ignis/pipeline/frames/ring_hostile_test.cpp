@@ -7,6 +7,7 @@
 #include "ignis/pipeline/frames/ring_socket.h"
 #include "ignis/pipeline/frames/test_ring.h"
 
+#include "tests/support/seed.h"
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -21,17 +22,12 @@
 namespace ignis::pipeline {
 namespace {
 
+using ignis::testing::test_seed;
+
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 const FrameLayout kSmall = nv12_layout(64, 32).value();
-
-uint64_t test_seed() {
-  const char* text = std::getenv("IGNIS_TEST_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 20240611;
-  ::testing::Test::RecordProperty("seed", std::to_string(seed));
-  return seed;
-}
 
 /// A server whose every word a test chooses.
 class RawServer {

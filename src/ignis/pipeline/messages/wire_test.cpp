@@ -1,6 +1,7 @@
 #include "ignis/pipeline/messages/wire.h"
 
 #include "tests/support/count_allocations.h"
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 #include <sodium.h>
 
@@ -15,17 +16,9 @@
 namespace ignis::pipeline {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using ignis::testing::test_seed;
 
-uint64_t test_seed() {
-  static const uint64_t seed = [] {
-    const char* text = std::getenv("IGNIS_TEST_SEED");
-    const uint64_t value = text != nullptr ? std::strtoull(text, nullptr, 10) : 20240117u;
-    std::cout << "IGNIS_TEST_SEED=" << value << "\n";
-    return value;
-  }();
-  return seed;
-}
+using Bytes = std::vector<std::byte>;
 
 std::string hex_of(std::span<const std::byte> bytes) {
   std::string text(bytes.size() * 2 + 1, '\0');

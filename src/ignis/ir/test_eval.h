@@ -2,6 +2,8 @@
 
 #include "ignis/ir/graph.h"
 
+#include "tests/support/seed.h"
+
 #include <array>
 #include <cstdlib>
 #include <iostream>
@@ -12,16 +14,7 @@
 
 namespace ignis::ir::testing {
 
-/// IGNIS_TEST_SEED, or a fixed seed; printed so that a failing run can be repeated.
-inline uint64_t test_seed() {
-  static const uint64_t seed = [] {
-    const char* text = std::getenv("IGNIS_TEST_SEED");
-    const uint64_t s = text != nullptr ? std::strtoull(text, nullptr, 10) : 20240117u;
-    std::cout << "IGNIS_TEST_SEED=" << s << "\n";
-    return s;
-  }();
-  return seed;
-}
+using ignis::testing::test_seed;
 
 using Wide = __int128_t;
 
