@@ -3,7 +3,7 @@
 #   make demo     build the tool, find the face in a picture, write demo/face.png
 #   make watch    build the tool, watch a synthetic driver on a live page (WATCH_SECONDS=20, MODEL=cabin.onnx)
 #   make test     build and run all tests           (PRESET=asan, PRESET=tsan for the sanitizers)
-#   make bench    build and run the benchmarks      (MODELS="a.onnx b.onnx" THREADS="1 2")
+#   make bench    build and run the benchmarks      (MODELS="a.onnx b.onnx" THREADS=1,2)
 #   make fuzz     build the libFuzzer programs with clang and run each for FUZZ_SECONDS (60)
 #   make format   lay out all sources with clang-format 19
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Runs the benchmarks of a build: register tiles, then whole models in turns with ONNX Runtime.
+# Runs the benchmarks of a build: register tiles, then whole models in turns with the peers.
 #
-#   bench/run.sh BUILD [MODEL.onnx …]        THREADS="1 2" by default
+#   bench/run.sh BUILD [MODEL.onnx …]        THREADS=1,2 PEERS=onnxruntime by default
 #
-# Without models it takes those of ../shared/models (or IGNIS_SHARED), if there are any. ONNX Runtime comes from PyPI into
-# .cache/bench-venv, once.
+# Without models it takes those of ../shared/models (or IGNIS_SHARED), if there are any.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:?usage: bench/run.sh BUILD [MODEL.onnx …]}
@@ -21,12 +20,5 @@ if [ ${#models[@]} -eq 0 ]; then
   echo "No models to compare: name some, as in  bench/run.sh $build MODEL.onnx"
   exit 0
 fi
-venv=.cache/bench-venv
-if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import onnxruntime' 2>/dev/null; then
-  python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet -r bench/requirements.txt
-fi
-for threads in ${THREADS:-1 2}; do
-  echo "== $threads thread(s)"
-  "$venv/bin/python" bench/compare.py --ignis "$build/tools/ignis/ignis" --threads "$threads" "${models[@]}"
-done
+bench/compare --ignis "$build/tools/ignis/ignis" --threads "${THREADS:-1,2}" --peers "${PEERS:-onnxruntime}" \
+  --models "$(IFS=,; echo "${models[*]}")"
