@@ -130,7 +130,7 @@ constexpr KernelPass kValuePasses[] = {
     {"commit-weak",     [](Graph& g, const Node& n, const Config&, ir::SimplifyStats*) { return commit_weak(g, n); }},
     // Before transcendentals: functions of narrow floats are computed in float32.
     {"emulate-dtypes",  [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats*) { return emulate_dtypes(g, n, c.target); }},
-    {"transcendentals", [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats*) { return lower_transcendentals(g, n, c.target); }},
+    {"transcendentals", [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats*) { return lower_transcendentals(g, n, c.target, c.float_level); }},
     {"decompose",       [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats*) { return decompose_ops(g, n, c.target); }},
     // Last: it also joins the products and sums that the former passes made.
     {"contract",        [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats*) { return contract_multiply_add(g, n, c.float_level, c.target); }},

@@ -232,9 +232,34 @@ TEST(Transcendental, NothingIsLeft) {
                                Op::Cos, Op::Erf,  Op::Tanh, Op::Atan};
   for (const Op op : kFunctions) all = graph.alu(Op::Add, {all, graph.alu(op, {x})});
   all = graph.alu(Op::Pow, {all, x});
-  const Node lowered = lower_transcendentals(graph, all, make_target(Isa::Avx2));
+  const Node lowered =
+      lower_transcendentals(graph, all, make_target(Isa::Avx2), FloatLevel::Strict);
   for (const Op op : kFunctions) EXPECT_FALSE(has_op(lowered, op)) << ir::to_string(op);
   EXPECT_FALSE(has_op(lowered, Op::Pow));
+}
+
+/// x / (1 + exp(-x)) as a model states it, and how many operations it takes.
+TEST(Transcendental, ASigmoidJoinsItsReaders) {
+  ir::Graph graph;
+  const Target target = make_target(Isa::Avx2);
+  const Node x = leaf(graph, DType::Float32, 0), one = graph.constant_float(DType::Float32, 1);
+  const Node e = graph.alu(Op::Exp, {graph.alu(Op::Neg, {x})});
+  const Node sigmoid = graph.alu(Op::Reciprocal, {graph.alu(Op::Add, {e, one})});
+  const Node silu = graph.alu(Op::Mul, {x, sigmoid});
+  const auto size = [&](const Node& n, FloatLevel level) {
+    return ir::toposort(lower_transcendentals(graph, n, target, level)).size();
+  };
+  const Node joined = lower_transcendentals(graph, silu, target, FloatLevel::Finite);
+  EXPECT_TRUE(joined.is(Op::Fdiv));
+  EXPECT_EQ(joined.src(0), x);
+  EXPECT_FALSE(has_op(joined, Op::Reciprocal));
+  EXPECT_LE(size(silu, FloatLevel::Finite) + 6, size(silu, FloatLevel::Strict));
+  // A second reader, or a constant beside which small exponentials count, keeps the parts.
+  const Node both = graph.alu(Op::Add, {silu, sigmoid});
+  EXPECT_TRUE(
+      has_op(lower_transcendentals(graph, both, target, FloatLevel::Finite), Op::Reciprocal));
+  const Node near_zero = graph.alu(Op::Add, {e, graph.constant_float(DType::Float32, 0.5)});
+  EXPECT_EQ(size(near_zero, FloatLevel::Finite), size(near_zero, FloatLevel::Strict));
 }
 
 }  // namespace

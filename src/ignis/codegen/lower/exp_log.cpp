@@ -1,6 +1,7 @@
 #include "ignis/codegen/lower/functions.h"
 
 #include <cmath>
+#include <vector>
 
 // exp, exp2, log, log2. All polynomials are minimax fits of the stated remainder on the reduced range, by Remez'
 // exchange in 200-bit arithmetic, rounded from the lowest power up with the rest fitted again.
@@ -17,24 +18,34 @@ int64_t one_bits(const Expr& x) { return is_double(x) ? 0x3FF0000000000000 : 0x3
 /// saturate.
 double rounding_constant(const Expr& x) { return is_double(x) ? 0x1.8p52 : 0x1.8p23; }
 
-/// exp(r) - 1 over r for |r| <= ln(2) / 2: relative error of exp under 2^-28 and 2^-56.
-Expr exp_slope(const Expr& r) {
-  return is_double(r)
-             ? polynomial(r, {0x1.ad8c4ae62bbacp-26, 0x1.28af6109f8578p-22, 0x1.71df2379b1e79p-19,
-                              0x1.a019982825eeap-16, 0x1.a01a012954286p-13, 0x1.6c16c184ced0ep-10,
-                              0x1.111111112830dp-7, 0x1.55555555505c2p-5, 0x1.55555555554f7p-3,
-                              0x1.000000000000ap-1, 1})
-             : polynomial(r, {0x1.6adfaap-10, 0x1.12408ap-7, 0x1.555842p-5, 0x1.555488p-3,
-                              0x1.fffffcp-2, 1});
+/// exp(r) - 1 over r for |r| <= ln(2) / 2: relative error of exp under 2^-28 and 2^-56. `factor`, a power of two, is in
+/// the coefficients.
+Expr exp_slope(const Expr& r, double factor) {
+  std::vector<double> coefficients =
+      is_double(r) ? std::vector<double>{0x1.ad8c4ae62bbacp-26,
+                                         0x1.28af6109f8578p-22,
+                                         0x1.71df2379b1e79p-19,
+                                         0x1.a019982825eeap-16,
+                                         0x1.a01a012954286p-13,
+                                         0x1.6c16c184ced0ep-10,
+                                         0x1.111111112830dp-7,
+                                         0x1.55555555505c2p-5,
+                                         0x1.55555555554f7p-3,
+                                         0x1.000000000000ap-1,
+                                         1}
+                   : std::vector<double>{0x1.6adfaap-10, 0x1.12408ap-7, 0x1.555842p-5,
+                                         0x1.555488p-3,  0x1.fffffcp-2, 1};
+  for (double& c : coefficients) c *= factor;
+  return polynomial(r, coefficients);
 }
 
-/// exp(x) = (1 + slope * r) * 2^k.
+/// exp(x) = (1 + slope * r) * 2^k; the slope times the factor that was asked for.
 struct Scaled {
   Expr slope, r;
   Expr k_bits;  ///< k at the exponent's place
 };
 
-Scaled reduce_exp(const Expr& x) {
+Scaled reduce_exp(const Expr& x, double factor = 1) {
   const double log2e = 0x1.71547652b82fep+0;
   // ln(2) in two parts; the first has so few bits that k times it is exact.
   const double hi = is_double(x) ? 0x1.62e42feep-1 : 0x1.62e4p-1;
@@ -43,7 +54,7 @@ Scaled reduce_exp(const Expr& x) {
   const Expr t = mulacc(x, x.number(log2e), magic);
   const Expr k = t - magic;
   const Expr r = mulacc(k, x.number(-lo), mulacc(k, x.number(-hi), x));
-  return {exp_slope(r), r, t.bits().shl(mantissa_bits(x))};
+  return {exp_slope(r, factor), r, t.bits().shl(mantissa_bits(x))};
 }
 
 }  // namespace
@@ -96,6 +107,17 @@ Expr exp_of(const Expr& x) {
       min(max(x, x.number(is_double(x) ? -746.0 : -104.0)), x.number(is_double(x) ? 710.0 : 89.0));
   const Scaled e = reduce_exp(clamped);
   return detail::scale_by_power(mulacc(e.slope, e.r, x.number(1)), e.k_bits, x);
+}
+
+Expr exp_plus_of(const Expr& x, double c) {
+  // Below the lower bound exp(x) is nothing beside c, at the upper one it is infinite. Twice the polynomial and half the
+  // power: 2^(k-1) is a normal number for every k in between, and the product overflows where exp does.
+  const Expr clamped =
+      min(max(x, x.number(is_double(x) ? -700.0 : -86.0)), x.number(is_double(x) ? 710.0 : 89.0));
+  const Scaled e = reduce_exp(clamped, 2);
+  const Expr half_power =
+      (e.k_bits + e.k_bits.integer(one_bits(x) - (int64_t{1} << mantissa_bits(x)))).as_float();
+  return mulacc(mulacc(e.slope, e.r, x.number(2)), half_power, x.number(c));
 }
 
 Expr exp2_of(const Expr& x) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 
 namespace ignis::codegen {
 
@@ -75,12 +76,15 @@ inline Expr mulacc(const Expr& a, const Expr& b, const Expr& c) {
   return a.make(ir::Op::Mulacc, a.dtype(), {a, b, c});
 }
 /// Horner's rule, highest coefficient first.
-inline Expr polynomial(const Expr& x, std::initializer_list<double> coefficients) {
+inline Expr polynomial(const Expr& x, std::span<const double> coefficients) {
   Expr value;
   for (const double c : coefficients) {
     value = value.node() ? mulacc(value, x, x.number(c)) : x.number(c);
   }
   return value;
+}
+inline Expr polynomial(const Expr& x, std::initializer_list<double> coefficients) {
+  return polynomial(x, std::span<const double>(coefficients.begin(), coefficients.size()));
 }
 /// |x| of a float: the sign bit cleared.
 inline Expr magnitude(const Expr& x) {

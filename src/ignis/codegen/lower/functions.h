@@ -9,6 +9,8 @@ namespace ignis::codegen {
 
 Expr exp_of(const Expr& x);   ///< 2 ulp
 Expr exp2_of(const Expr& x);  ///< 2 ulp
+/// exp(x) + c for c >= 1, 3 ulp. Beside c the smallest exponentials vanish: it takes three quarters of exp's operations.
+Expr exp_plus_of(const Expr& x, double c);
 Expr log_of(const Expr& x);   ///< 2 ulp
 Expr log2_of(const Expr& x);  ///< 2 ulp
 Expr sin_of(const Expr& x);   ///< 2 ulp; float64: 3 ulp

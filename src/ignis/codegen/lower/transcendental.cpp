@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <optional>
+#include <unordered_map>
 
 namespace ignis::codegen {
 
@@ -63,10 +64,50 @@ std::optional<Expr> constant_power(const Expr& x, const Node& exponent) {
   return std::nullopt;
 }
 
+/// What may be joined with its reader, because that is its only one.
+class SingleUses {
+ public:
+  explicit SingleUses(const Node& sink) {
+    for (const Node& node : ir::toposort(sink)) {
+      for (int i = 0; i < node.source_count(); ++i) ++readers_[node.src(i)];
+    }
+  }
+  bool is_single(const Node& node, Op op) const {
+    return node.is(op) && readers_.at(node) == 1 &&
+           (node.dtype() == DType::Float32 || node.dtype() == DType::Float64);
+  }
+
+ private:
+  std::unordered_map<Node, int> readers_;
+};
+
+/// exp(x) + c and a * (1 / b), with sources that are rebuilt already except below what is joined; null for anything else.
+Node join(ir::Graph& graph, const Node& node, std::span<const Node> sources, const SingleUses& uses,
+          const std::unordered_map<Node, Node>& arguments) {
+  for (size_t i = 0; i < 2 && sources.size() == 2; ++i) {
+    const Node source = node.src(static_cast<int>(i)), other = sources[1 - i];
+    if (node.is(Op::Add) && uses.is_single(source, Op::Exp) && other.is_const() &&
+        other.const_float() >= 1) {
+      return exp_plus_of(Expr(graph, arguments.at(source)), other.const_float()).node();
+    }
+    if (node.is(Op::Mul) && uses.is_single(source, Op::Reciprocal)) {
+      return (Expr(graph, other) / Expr(graph, arguments.at(source))).node();
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-Node lower_transcendentals(ir::Graph& graph, const Node& sink, const Target& target) {
+Node lower_transcendentals(ir::Graph& graph, const Node& sink, const Target& target,
+                           FloatLevel level) {
+  const SingleUses uses(sink);
+  std::unordered_map<Node, Node> arguments;  // of exponentials and reciprocals that may be joined
   return rebuild_all(sink, [&](const Node& node, std::span<const Node> sources) {
+    if (level != FloatLevel::Strict) {
+      if (node.is(Op::Exp) || node.is(Op::Reciprocal)) arguments[node] = sources[0];
+      if (const Node joined = join(graph, node, sources, uses, arguments)) return joined;
+    }
     if (!is_transcendental(node)) return graph.rebuild(node, sources);
     const DType wide = node.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
     const Expr x = Expr(graph, sources[0]).cast(wide);
