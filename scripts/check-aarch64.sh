@@ -36,7 +36,7 @@ ctest --test-dir "$folder" --output-on-failure --no-tests=error
 
 [ -e "$native/CMakeCache.txt" ] || cmake --preset dev -B "$native"
 cmake --build "$native" --target ignis models_test onnx_conformance
-target=cpu:llvm:aarch64-neon
+target=cpu:llvm:neon
 emulator="qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH=$sysroot/usr/lib/aarch64-linux-gnu:$folder/prefix/lib"
 
 echo "== A program on the installed libignis.so"
