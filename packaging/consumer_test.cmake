@@ -53,7 +53,19 @@ run_or_fail(${CXX} -std=c++20 "${SOURCE_DIR}/packaging/consumer/main.cpp" -o "${
   "-Wl,-rpath,${prefix}/${LIBDIR}")
 expect_answer("${work}/consumer-pkg-config" "${SOURCE_DIR}/packaging/consumer/add_one.onnx")
 
-# A vehicle carries libignis alone: neither the compiler nor LLVM may come with it.
+# A vehicle carries libignis alone: neither the compiler nor LLVM may come with it, not even linked in.
+set(carried "${work}/build/vehicle")
+if(KIND STREQUAL "shared")
+  list(APPEND carried "${prefix}/${LIBDIR}/libignis.so")
+endif()
+foreach(file ${carried})
+  foreach(dynamic "" --dynamic)
+    execute_process(COMMAND nm --demangle ${dynamic} "${file}" OUTPUT_VARIABLE symbols ERROR_QUIET)
+    if(symbols MATCHES "(LLVM[A-Za-z]+|ignis::(codegen|schedule|onnx|tensor|engine|interp)::[A-Za-z_]+|ignis::Session)")
+      message(FATAL_ERROR "${file} holds ${CMAKE_MATCH_1}.")
+    endif()
+  endforeach()
+endforeach()
 if(KIND STREQUAL "shared")
   execute_process(COMMAND readelf --dynamic "${prefix}/${LIBDIR}/libignis.so" OUTPUT_VARIABLE dynamic
     COMMAND_ERROR_IS_FATAL ANY)

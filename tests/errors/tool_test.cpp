@@ -221,6 +221,59 @@ TEST_F(Tool, CompilesOnceAndRunsTheFile) {
   }
 }
 
+TEST_F(Tool, ACompiledModelCarriesWhatItIsCheckedWith) {
+  const std::string path = folder_.path("small.ignis");
+  const Json compiled = report({"compile", small_, "-o", path});
+  EXPECT_EQ(compiled["golden"]["bytes"], 48);
+  const Json good = report({"verify", path, "--soak", "5"});
+  EXPECT_TRUE(good["passed"]);
+  EXPECT_EQ(good["reference"], "golden");
+  EXPECT_EQ(good["cases"][0]["outputs"][0]["atol"], 1e-4);
+  EXPECT_EQ(good["cases"][0]["soak"]["different"], 0);
+  const Json shown = report({"inspect", path});
+  EXPECT_EQ(shown["golden"][0]["source"], "cpu:interp");
+  EXPECT_EQ(shown["sections"][0]["name"], "manifest");
+  EXPECT_TRUE(shown["sections"][0]["mandatory"]);
+
+  // relu(2x - 1), with one element wrong by 0.25: such a file is only made when it is asked for, and verify says so.
+  const HostTensor x =
+      HostTensor::from(DType::Float32, {2, 3}, std::vector<float>{0, 0.5f, 1, 2, -3, 0.75f});
+  const HostTensor y =
+      HostTensor::from(DType::Float32, {2, 3}, std::vector<float>{0, 0, 1, 3.25f, 0, 0.5f});
+  const std::string given = folder_.path("given.npz");
+  ASSERT_TRUE(tools::write_file(given, tools::format_npz({{"x", x}, {"y", y}}).value()));
+  const std::string odd = folder_.path("odd.ignis");
+  const Json refused = report({"compile", small_, "-o", odd, "--golden", given}, 1);
+  EXPECT_FALSE(refused["golden"]["passed"]);
+  EXPECT_EQ(run_tool({"inspect", odd}).exit_code, 6);  // nothing was written
+  report({"compile", small_, "-o", odd, "--golden", given, "--atol", "y:0.3", "--rtol", "0"});
+  EXPECT_TRUE(report({"verify", odd})["passed"]);
+  const Json bad = report({"verify", odd, "--atol", "0.2"}, 1);
+  EXPECT_FALSE(bad["passed"]);
+  EXPECT_EQ(bad["cases"][0]["outputs"][0]["worst_index"], 3);
+  const ToolRun table = run_tool({"verify", odd, "--atol", "0.2"});
+  EXPECT_EQ(table.exit_code, 1);
+  EXPECT_NE(table.out.find("[1, 0]"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("DIFFERENT"), std::string::npos) << table.out;
+  EXPECT_EQ(report({"verify", path, "--ref", given}, 1)["reference"], given);
+
+  const std::string bare = folder_.path("bare.ignis");
+  report({"compile", small_, "-o", bare, "--golden", "off"});
+  const std::vector<std::pair<std::vector<std::string>, int>> wrong = {
+      {{"verify", bare}, 2},
+      {{"verify", path, "--layers"}, 2},
+      {{"verify", path, "--ref-device", "cpu:interp"}, 2},
+      {{"verify", path, "--input", input_}, 2},
+      {{"compile", small_, "-o", odd, "--golden", folder_.path("none.npz")}, 6},
+      {{"compile", small_, "-o", odd, "--golden", small_}, 6},
+  };
+  for (const auto& [arguments, exit_code] : wrong) {
+    const ToolRun r = run_tool(arguments);
+    EXPECT_EQ(r.exit_code, exit_code) << arguments[0] << " " << arguments[1] << ": " << r.err;
+    EXPECT_EQ(r.err.rfind("error: ", 0), 0u) << r.err;
+  }
+}
+
 TEST_F(Tool, KeepsProgramsFromOneRunToTheNext) {
   const std::string cache = folder_.path("cache");
   const auto run_with = [&](const std::vector<std::string>& more) {

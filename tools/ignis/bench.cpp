@@ -253,7 +253,7 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
   }
   IGNIS_TRY_ASSIGN(BoundModel model, bind_model(options.model, context));
   model.session.progress = progress.callback();
-  if (!model.is_artifact) model.session.program_cache = context.program_cache();
+  if (!model.artifact) model.session.program_cache = context.program_cache();
   const Clock::time_point start = Clock::now();
   IGNIS_TRY_ASSIGN(Session session, load_session(model, model.session));
   const double load_s = seconds_since(start);
@@ -273,7 +273,7 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
 
   const double peak_bytes = peak_rss_bytes();  // before further sessions are made
   std::vector<CompileStage> compile_stages;
-  if (!model.is_artifact) {
+  if (!model.artifact) {
     IGNIS_TRY_ASSIGN(compile_stages, measure_compile(model, bound));
   }
   const ProgramCache* cache = model.session.program_cache.get();

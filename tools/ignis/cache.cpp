@@ -61,7 +61,7 @@ Result<Json> list(ProgramStore& store, bool prints) {
   uint64_t total_bytes = 0;
   Json rows = Json::array();
   for (const StoredProgram& p : programs) {
-    const std::string key = engine::to_hex(p.key.digest);
+    const std::string key = to_hex(p.key.digest);
     total_bytes += p.size_bytes;
     table.add({p.name, format_bytes(static_cast<double>(p.size_bytes)), age_text(p.used_ns),
                short_target(p.key.code.target), p.key.code.generator, p.key.code.compiler,
@@ -71,7 +71,7 @@ Result<Json> list(ProgramStore& store, bool prints) {
                     {"bytes", p.size_bytes},
                     {"created_ns", p.created_ns},
                     {"used_ns", p.used_ns},
-                    {"content", engine::to_hex(p.key.kernel)},
+                    {"content", to_hex(p.key.kernel)},
                     {"target", p.key.code.target},
                     {"options", p.key.code.options},
                     {"generator", p.key.code.generator},

@@ -38,9 +38,11 @@ Result<Exit> profile_command(const Context& context, const ProfileOptions& optio
 
 struct CompileCommandOptions {
   ModelOptions model;
-  std::string output;                ///< empty: the model's name with .ignis
-  std::vector<std::string> targets;  ///< device SPECs; empty: --device
-  std::string key_file;              ///< Ed25519 secret key that signs
+  std::string output;                   ///< empty: the model's name with .ignis
+  std::vector<std::string> targets;     ///< device SPECs; empty: --device
+  std::string key_file;                 ///< Ed25519 secret key that signs
+  std::string golden = "auto";          ///< or "on", "off", an npz file of inputs and outputs
+  std::vector<std::string> rtol, atol;  ///< of the golden outputs
   bool explains_cache = false;
 };
 Result<Exit> compile_command(const Context& context, const CompileCommandOptions& options);

@@ -286,11 +286,11 @@ Status Context::write_json(const Json& report) const {
 namespace {
 
 // The ports of a compiled model in the words of a model file.
-Result<onnx::ModelInfo> read_artifact_info(const std::string& path, const Context& context) {
+Result<ModelFile> read_artifact(const std::string& path, const Context& context) {
   auto device = runtime::open_device(context.options().device, {});
   if (!device) return as_device(std::move(device).error());
-  const auto artifact = exec::Artifact::open(path);
-  if (!artifact) return as_model(Error(artifact.error()));
+  auto artifact = exec::Artifact::open(path);
+  if (!artifact) return as_model(std::move(artifact).error());
   const auto plan = artifact->plan_for((*device)->target());
   if (!plan) return as_model(Error(plan.error()));
   onnx::ModelInfo info;
@@ -307,30 +307,31 @@ Result<onnx::ModelInfo> read_artifact_info(const std::string& path, const Contex
     info.digest = digest->second;
   }
   info.weight_bytes = static_cast<int64_t>(artifact->weight_bytes());
-  return info;
+  return ModelFile{std::move(info), *std::move(artifact)};
 }
 
 }  // namespace
 
-Result<onnx::ModelInfo> read_model_info(const std::string& path, const Context& context) {
-  if (exec::is_artifact(path)) return read_artifact_info(path, context);
+Result<ModelFile> read_model(const std::string& path, const Context& context) {
+  if (exec::is_artifact(path)) return read_artifact(path, context);
   auto info = onnx::read_info(path, context.limits());
-  if (info) return info;
+  if (info) return ModelFile{*std::move(info), {}};
   if (info.error().code() == ErrorCode::NotFound) return as_file(std::move(info).error());
   return as_model(std::move(info).error());
 }
 
 Result<BoundModel> bind_model(const ModelOptions& options, const Context& context) {
-  return bind_case(options, {}, context);
+  IGNIS_TRY_ASSIGN(const ModelFile file, read_model(options.path, context));
+  return bind_case(options, file, {}, context);
 }
 
-Result<BoundModel> bind_case(const ModelOptions& options, std::vector<InputSpec> more,
-                             const Context& context) {
+Result<BoundModel> bind_case(const ModelOptions& options, const ModelFile& file,
+                             std::vector<InputSpec> more, const Context& context) {
   BoundModel model;
   model.path = options.path;
   model.session = context.session_options();
-  model.is_artifact = exec::is_artifact(options.path);
-  IGNIS_TRY_ASSIGN(model.info, read_model_info(options.path, context));
+  model.artifact = file.artifact;
+  model.info = file.info;
   std::set<std::string> names;
   for (InputSpec& spec : more) {
     names.insert(spec.name);
@@ -354,7 +355,7 @@ Result<BoundModel> bind_case(const ModelOptions& options, std::vector<InputSpec>
     }
   }
   IGNIS_TRY(bind_dims(options, model));
-  if (model.is_artifact) {
+  if (model.artifact) {
     if (!options.fixed.empty() || !options.dims.empty() || !options.shapes.empty()) {
       return usage_error(
           "'" + options.path +
@@ -380,7 +381,7 @@ Result<BoundModel> bind_case(const ModelOptions& options, std::vector<InputSpec>
 }
 
 Result<onnx::Model> import_bound(const BoundModel& bound, const Context& context) {
-  if (bound.is_artifact) {
+  if (bound.artifact) {
     return usage_error(
         "'" + bound.path +
         "' is a compiled model and holds no layers; take the ONNX file it was made from.");
@@ -400,7 +401,8 @@ Result<onnx::Model> import_bound(const BoundModel& bound, const Context& context
 }
 
 Result<Session> load_session(const BoundModel& model, const SessionOptions& options) {
-  auto session = Session::load(model.path, options);
+  auto session = model.artifact ? Session::from_artifact(*model.artifact, model.path, options)
+                                : Session::load(model.path, options);
   if (session) return session;
   Error error = std::move(session).error();
   if (error.reason() == "UnknownTap") return as_usage(std::move(error));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ignis/engine/session.h"
+#include "ignis/exec/artifact.h"
 #include "ignis/onnx/import.h"
 
 #include "tools/ignis/exit_code.h"
@@ -72,23 +73,30 @@ class Context {
   std::shared_ptr<Cache> cache_ = std::make_shared<Cache>();  // of all copies
 };
 
+/// What a model file says, and the file itself when it is a compiled model: it is opened, and its digests checked, once.
+struct ModelFile {
+  onnx::ModelInfo info;  ///< of a compiled model: its ports and manifest
+  std::optional<exec::Artifact> artifact;
+};
+
 /// A model with its options bound: every dim known, every named input there.
 struct BoundModel {
   std::string path;
-  bool is_artifact = false;  ///< compiled already: nothing is left to bind
+  std::optional<exec::Artifact> artifact;  ///< compiled already: nothing is left to bind
   onnx::ModelInfo info;
   std::vector<InputSpec> specs;
   SessionOptions session;  ///< dims, shapes and constants filled in
 };
 
-/// Reads what the file says; of a compiled model its ports. Errors: "File" when it cannot be opened, "Model" when it is refused.
-Result<onnx::ModelInfo> read_model_info(const std::string& path, const Context& context);
+/// Errors: "File" when it cannot be opened, "Model" when it is refused.
+Result<ModelFile> read_model(const std::string& path, const Context& context);
 /// Reads the model's description, parses the input arguments and binds the dims that the model leaves open: by
-/// --dim, by --shape, and by the inputs' own shapes. Errors: as read_model_info, "Usage", "File".
+/// --dim, by --shape, and by the inputs' own shapes. Errors: as read_model, "Usage", "File".
 Result<BoundModel> bind_model(const ModelOptions& options, const Context& context);
-/// The same with further inputs given as values (of a test data set); they must be inputs of the model.
-Result<BoundModel> bind_case(const ModelOptions& options, std::vector<InputSpec> more,
-                             const Context& context);
+/// The same of a file that is read already, with further inputs given as values (of a test data set); they must be inputs
+/// of the model.
+Result<BoundModel> bind_case(const ModelOptions& options, const ModelFile& file,
+                             std::vector<InputSpec> more, const Context& context);
 /// Imports the graph as a session would, for what needs the graph itself. Errors: "Model"; "Usage" for a compiled model,
 /// which has none.
 Result<onnx::Model> import_bound(const BoundModel& bound, const Context& context);

@@ -2,10 +2,13 @@
 #include "ignis/engine/artifact.h"
 
 #include "tools/ignis/commands.h"
+#include "tools/ignis/compare.h"
 #include "tools/ignis/explain_cache.h"
 #include "tools/ignis/terminal.h"
 #include "tools/io/files.h"
+#include "tools/io/npy.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -23,6 +26,37 @@ Result<std::vector<std::byte>> read_key(const std::string& path) {
                          "BadKey"));
   }
   return bytes;
+}
+
+/// --golden and the tolerances that go with it.
+Result<GoldenOptions> read_golden(const CompileCommandOptions& options,
+                                  const onnx::ModelInfo& info) {
+  GoldenOptions golden;
+  using Mode = GoldenOptions::Mode;
+  const std::string& text = options.golden;
+  if (text == "auto" || text == "on" || text == "off") {
+    golden.mode = text == "auto" ? Mode::Auto : text == "on" ? Mode::On : Mode::Off;
+  } else {
+    golden.mode = Mode::On;
+    auto bytes = read_file(text);
+    if (!bytes) return as_file(std::move(bytes).error());
+    auto tensors = parse_npz(*bytes);
+    if (!tensors) return as_file(std::move(tensors).error().with_context("file '" + text + "'"));
+    const auto is_output = [&](const std::string& name) {
+      return std::any_of(info.outputs.begin(), info.outputs.end(),
+                         [&](const onnx::ValueInfo& output) { return output.name == name; });
+    };
+    for (auto& [name, tensor] : *tensors) {
+      (is_output(name) ? golden.outputs : golden.inputs)[name] = std::move(tensor);
+    }
+  }
+  IGNIS_TRY_ASSIGN(const NamedValues rtol, NamedValues::parse(options.rtol, "--rtol"));
+  IGNIS_TRY_ASSIGN(const NamedValues atol, NamedValues::parse(options.atol, "--atol"));
+  golden.tolerance = [rtol, atol](const std::string& name, Tolerance otherwise) {
+    return Tolerance{atol.value(name, otherwise.atol), rtol.value(name, otherwise.rtol),
+                     otherwise.ulp};
+  };
+  return golden;
 }
 
 std::string default_output(const std::string& model) {
@@ -51,7 +85,7 @@ Json to_json(const CompiledTarget& target) {
 Result<Exit> compile_command(const Context& context, const CompileCommandOptions& options) {
   Progress progress(context.shows_progress());
   IGNIS_TRY_ASSIGN(const BoundModel model, bind_model(options.model, context));
-  if (model.is_artifact) return usage_error("'" + model.path + "' is compiled already.");
+  if (model.artifact) return usage_error("'" + model.path + "' is compiled already.");
   CompileOptions compile;
   compile.session = model.session;
   compile.session.progress = progress.callback();
@@ -63,10 +97,21 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
     IGNIS_TRY_ASSIGN(key, read_key(options.key_file));
     compile.secret_key = key;
   }
+  IGNIS_TRY_ASSIGN(compile.golden, read_golden(options, model.info));
   const auto begin = std::chrono::steady_clock::now();
   auto compiled = compile_artifact(model.path, compile);
   if (!compiled) {
     Error error = std::move(compiled).error();
+    if (error.reason() == "GoldenMismatch") {  // compared and different: nothing is written
+      progress.clear();
+      std::fprintf(stderr, "error: %s\n", error.message().c_str());
+      IGNIS_TRY(context.write_json({{"schema", "ignis.compile/1"},
+                                    {"model", model.path},
+                                    {"golden", {{"passed", false}, {"note", error.message()}}}}));
+      return Exit::Different;
+    }
+    if (error.reason() == "GoldenMisfit" || error.reason() == "GoldenTooLarge")
+      return as_usage(std::move(error));
     if (error.reason() == "DuplicateTarget" || error.reason() == "TargetMismatch" ||
         error.reason() == "UnknownDevice" || error.reason() == "UnknownFeature")
       return as_usage(std::move(error));
@@ -94,12 +139,18 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
     }
     std::printf("%s%s: %s in %.2f s\n", table.to_string().c_str(), path.c_str(),
                 format_bytes(static_cast<double>(compiled->bytes.size())).c_str(), seconds);
+    if (compiled->golden_bytes == 0)
+      std::printf("no golden data: %s\n", compiled->golden_note.c_str());
   }
   Json report{{"schema", "ignis.compile/1"},
               {"model", model.path},
               {"artifact", path},
               {"bytes", compiled->bytes.size()},
-              {"seconds", seconds}};
+              {"seconds", seconds},
+              {"golden",
+               {{"passed", compiled->golden_bytes > 0},
+                {"bytes", compiled->golden_bytes},
+                {"note", compiled->golden_note}}}};
   for (const CompiledTarget& target : compiled->targets)
     report["targets"].push_back(to_json(target));
   if (options.explains_cache) report["cache"] = cache_json(cache, lookups);

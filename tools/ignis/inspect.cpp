@@ -262,7 +262,8 @@ Result<Json> emit(const InspectOptions& options, const onnx::Model& model,
 Result<Exit> inspect_command(const Context& context, const InspectOptions& options) {
   if (exec::is_artifact(options.model.path)) return inspect_artifact(context, options);
   const bool prints = context.prints_text();
-  IGNIS_TRY_ASSIGN(const onnx::ModelInfo info, read_model_info(options.model.path, context));
+  IGNIS_TRY_ASSIGN(const ModelFile file, read_model(options.model.path, context));
+  const onnx::ModelInfo& info = file.info;
   Json report{
       {"schema", "ignis.inspect/1"}, {"model", options.model.path}, {"info", info_json(info)}};
   if (prints && options.emit.empty()) print_info(options.model.path, info);

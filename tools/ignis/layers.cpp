@@ -152,7 +152,8 @@ Json values_json(const std::vector<LayerComparison>& values) {
 }  // namespace
 
 Tolerance Tolerances::of(const std::string& name, DType dtype) const {
-  Tolerance t = default_tolerance(dtype);
+  const auto known = stored.find(name);
+  Tolerance t = known != stored.end() ? known->second : default_tolerance(dtype);
   t.rtol = rtol.value(name, t.rtol);
   t.atol = atol.value(name, t.atol);
   t.ulp = ulp.value(name, t.ulp);

@@ -3,12 +3,18 @@
 #include "tools/ignis/common.h"
 #include "tools/ignis/compare.h"
 
+#include <map>
+#include <string>
+#include <vector>
+
 namespace ignis::tools {
 
 /// What outputs and layers are held to.
 struct Tolerances {
   NamedValues rtol, atol, ulp;
   Stat stat = Stat::Max;
+  /// What an artifact's golden data says of its outputs; counts where nothing is asked for.
+  std::map<std::string, Tolerance> stored;
   Tolerance of(const std::string& name, DType dtype) const;
 };
 

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <functional>
 #include <new>
+#include <tuple>
 
 namespace ignis::tools {
 namespace {
@@ -279,6 +280,17 @@ void add_commands(CLI::App& app, Command& chosen) {
   sub->add_option("--sign", compile->key_file,
                   "File of an Ed25519 secret key (64 bytes) that signs");
 
+  sub->add_option("--golden", compile->golden,
+                  "Inputs and answers to check the file with where it is installed: auto, on, off, "
+                  "or an npz file of inputs and, if it holds them, outputs");
+  for (const auto& [name, values, help] :
+       {std::tuple("--rtol", &compile->rtol,
+                   "Relative tolerance of the golden outputs: NUMBER or NAME:NUMBER"),
+        std::tuple("--atol", &compile->atol,
+                   "Absolute tolerance of the golden outputs: NUMBER or NAME:NUMBER")}) {
+    sub->add_option(name, *values, help)->expected(1)->take_all()->allow_extra_args(false);
+  }
+
   add_explain_cache(*sub, compile->explains_cache);
 
   std::shared_ptr<InspectOptions> inspect;
@@ -305,7 +317,8 @@ void add_commands(CLI::App& app, Command& chosen) {
       verify_command, verify, chosen);
   add_model(*sub, verify->model);
   sub->add_option("--ref", verify->ref_file,
-                  "npz file of reference outputs (and of inputs, when it holds them)");
+                  "npz file of reference outputs (and of inputs, when it holds them); a compiled "
+                  "model is compared with its golden data when nothing is said");
   sub->add_option("--ref-device", verify->ref_device,
                   "Device that computes the reference; cpu:interp when nothing is said");
   sub->add_option("--test-data", verify->test_data,

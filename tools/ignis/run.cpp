@@ -161,7 +161,7 @@ Result<Exit> run_command(const Context& context, const RunOptions& options) {
                    parse_destinations(options.outputs, model.info));
   IGNIS_TRY_ASSIGN(model.session.taps, find_taps(options.tap, model, context));
   model.session.progress = progress.callback();
-  if (!model.is_artifact) model.session.program_cache = context.program_cache();
+  if (!model.artifact) model.session.program_cache = context.program_cache();
   IGNIS_TRY_ASSIGN(Session session, load_session(model, model.session));
   IGNIS_TRY_ASSIGN(const std::vector<HostTensor> inputs,
                    make_inputs(model, session, Missing::IsError, context.seed()));

@@ -82,6 +82,36 @@ Result<std::vector<Case>> read_test_data(const std::string& folder, const onnx::
   return cases;
 }
 
+/// The cases that an artifact carries; their tolerances go to `tolerances`.
+Result<std::vector<Case>> read_golden(const std::string& path, const exec::Artifact& artifact,
+                                      Tolerances& tolerances) {
+  auto golden = artifact.golden();
+  if (!golden) return as_model(std::move(golden).error().with_context(path));
+  if (golden->empty()) {
+    return usage_error("'" + path +
+                       "' carries no golden data; give --ref FILE.npz, or compile the model with "
+                       "--golden on.");
+  }
+  std::vector<Case> cases;
+  for (exec::GoldenCase& one : *golden) {
+    Case test_case;
+    test_case.name = golden->size() == 1 ? "" : "golden " + std::to_string(cases.size());
+    for (exec::GoldenTensor& input : one.inputs) {
+      InputSpec spec;
+      spec.name = input.name;
+      spec.kind = InputSpec::Kind::File;
+      spec.tensor = std::move(input.value);
+      test_case.specs.push_back(std::move(spec));
+    }
+    for (exec::GoldenTensor& output : one.outputs) {
+      tolerances.stored[output.name] = output.tolerance;
+      test_case.references.emplace_back(output.name, std::move(output.value));
+    }
+    cases.push_back(std::move(test_case));
+  }
+  return cases;
+}
+
 struct Verdict {
   Table table{{"output", "dtype", "shape", "max abs", "max rel", "max ulp", "beyond", "worst at",
                "got", "want", "flags", "verdict"}};
@@ -238,9 +268,19 @@ Result<Exit> verify_command(const Context& context, const VerifyOptions& given) 
   const int sources = (options.ref_file.empty() ? 0 : 1) + (options.ref_device.empty() ? 0 : 1) +
                       (options.test_data.empty() ? 0 : 1);
   if (sources > 1) return usage_error("Give one of --ref, --ref-device and --test-data.");
-  if (sources == 0) options.ref_device = "cpu:interp";
-  IGNIS_TRY_ASSIGN(const onnx::ModelInfo info, read_model_info(options.model.path, context));
-  IGNIS_TRY_ASSIGN(const Tolerances tolerances, parse_tolerances(options, info));
+  IGNIS_TRY_ASSIGN(const ModelFile file, read_model(options.model.path, context));
+  const onnx::ModelInfo& info = file.info;
+  const bool is_golden = sources == 0 && file.artifact.has_value();
+  if (file.artifact && (!options.ref_device.empty() || options.compares_layers)) {
+    return usage_error("'" + options.model.path +
+                       "' holds programs, not the graph that a reference runs; compare it with its "
+                       "golden data, or with --ref FILE.npz.");
+  }
+  if (is_golden && !options.model.inputs.empty()) {
+    return usage_error("The golden data brings its own inputs; give --ref FILE.npz with --input.");
+  }
+  if (sources == 0 && !is_golden) options.ref_device = "cpu:interp";
+  IGNIS_TRY_ASSIGN(Tolerances tolerances, parse_tolerances(options, info));
 
   std::vector<Case> cases(1);
   if (!options.ref_file.empty()) {
@@ -249,24 +289,27 @@ Result<Exit> verify_command(const Context& context, const VerifyOptions& given) 
     if (options.model.inputs.empty()) options.model.inputs.push_back("@" + options.ref_file);
   } else if (!options.test_data.empty()) {
     IGNIS_TRY_ASSIGN(cases, read_test_data(options.test_data, info));
+  } else if (is_golden) {
+    IGNIS_TRY_ASSIGN(cases, read_golden(options.model.path, *file.artifact, tolerances));
   }
   Json report{{"schema", "ignis.verify/1"},
               {"model", options.model.path},
               {"device", context.options().device},
-              {"reference", !options.ref_device.empty() ? options.ref_device
-                            : !options.ref_file.empty() ? options.ref_file
-                                                        : options.test_data},
+              {"reference", is_golden                     ? "golden"
+                            : !options.ref_device.empty() ? options.ref_device
+                            : !options.ref_file.empty()   ? options.ref_file
+                                                          : options.test_data},
               {"seed", context.seed()},
               {"cases", Json::array()}};
   bool passed = true;
   for (Case& test_case : cases) {
     ModelOptions model_options = options.model;
     IGNIS_TRY_ASSIGN(BoundModel model,
-                     bind_case(model_options, std::move(test_case.specs), context));
+                     bind_case(model_options, file, std::move(test_case.specs), context));
     Progress progress(context.shows_progress());
     model.session.progress = progress.callback();
     model.session.seeded_fault = options.fault;
-    if (!model.is_artifact) model.session.program_cache = context.program_cache();
+    if (!model.artifact) model.session.program_cache = context.program_cache();
     IGNIS_TRY_ASSIGN(Session session, load_session(model, model.session));
     progress.clear();
     model.session.progress = {};

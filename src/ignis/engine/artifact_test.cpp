@@ -1,6 +1,7 @@
 #include "ignis/engine/artifact.h"
 
 #include "ignis/exec/artifact.h"
+#include "ignis/exec/golden.h"
 #include "ignis/runtime/device.h"
 
 #include "tests/support/onnx_builder.h"
@@ -237,6 +238,120 @@ TEST_F(CompileArtifactTest, SaysWhatDoesNotGo) {
   ASSERT_TRUE(session);
   const auto each = [](KernelComparison) { return Status(); };
   EXPECT_EQ(session->compare_kernels({input()}, each).error().reason(), "NoGraph");
+}
+
+// What the file carries is checked by what a vehicle has: no graph, no compiler.
+TEST_F(CompileArtifactTest, CarriesGoldenDataThatItsProgramMeets) {
+  const auto compiled = compile_artifact(model_path(), options_);
+  ASSERT_TRUE(compiled) << compiled.error().to_string();
+  const int64_t bytes = 4 * (2 * 8 * 8 + 16 * 8 * 8);
+  EXPECT_EQ(compiled->golden_bytes, bytes);
+  const auto artifact = exec::Artifact::open(write(compiled->bytes));
+  ASSERT_TRUE(artifact);
+  auto golden = artifact->golden();
+  ASSERT_TRUE(golden) << golden.error().to_string();
+  ASSERT_EQ(golden->size(), 1u);
+  exec::GoldenCase& one = golden->front();
+  EXPECT_EQ(one.source, "cpu:interp");
+  EXPECT_EQ(one.size_bytes(), bytes);
+  // y = relu(conv(x, w)) at one place, by hand: channel 3, row 4, column 5.
+  double sum = 0;
+  for (int channel = 0; channel < 2; ++channel) {
+    for (int row = 0; row < 3; ++row) {
+      for (int column = 0; column < 3; ++column) {
+        const int weight = ((3 * 2 + channel) * 3 + row) * 3 + column;
+        const int pixel = (channel * 8 + 4 + row - 1) * 8 + 5 + column - 1;
+        sum += (weight % 7 - 3) / 4.0 * element_as_double(one.inputs[0].value, pixel);
+      }
+    }
+  }
+  EXPECT_NEAR(element_as_double(one.outputs[0].value, (3 * 8 + 4) * 8 + 5), std::max(sum, 0.0),
+              1e-5);
+
+  const auto device = runtime::open_device("cpu");
+  ASSERT_TRUE(device);
+  auto plan = artifact->plan_for((*device)->target());
+  ASSERT_TRUE(plan);
+  auto program = exec::Executable::create(*std::move(plan), *device);
+  ASSERT_TRUE(program);
+  auto outcomes = exec::check_golden(*program, one, std::chrono::seconds(10));
+  ASSERT_TRUE(outcomes) << outcomes.error().to_string();
+  ASSERT_EQ(outcomes->size(), 1u);
+  EXPECT_EQ(outcomes->front().output, "y");
+  EXPECT_TRUE(exec::has_passed(*outcomes));
+  // One value moved beyond the tolerance is found, and where.
+  store_element(one.outputs[0].value, 77, element_as_double(one.outputs[0].value, 77) + 1);
+  outcomes = exec::check_golden(*program, one, std::chrono::seconds(10));
+  ASSERT_TRUE(outcomes);
+  EXPECT_FALSE(exec::has_passed(*outcomes));
+  EXPECT_EQ(outcomes->front().comparison.worst, 77);
+  EXPECT_EQ(outcomes->front().comparison.beyond, 1);
+  one.inputs[0].value = HostTensor::zeros(DType::Float32, {1, 2, 8, 9});
+  EXPECT_EQ(exec::check_golden(*program, one, std::chrono::seconds(10)).error().reason(),
+            "GoldenMisfit");
+  one.inputs.clear();
+  EXPECT_EQ(exec::check_golden(*program, one, std::chrono::seconds(10)).error().reason(),
+            "GoldenMisfit");
+}
+
+TEST_F(CompileArtifactTest, GoldenDataIsBoundedGivenOrOff) {
+  using Mode = GoldenOptions::Mode;
+  options_.golden.mode = Mode::Off;
+  auto compiled = compile_artifact(model_path(), options_);
+  ASSERT_TRUE(compiled);
+  EXPECT_EQ(compiled->golden_bytes, 0);
+  EXPECT_FALSE(compiled->golden_note.empty());
+  options_.golden.mode = Mode::Auto;
+  options_.golden.max_bytes = 100;
+  compiled = compile_artifact(model_path(), options_);
+  ASSERT_TRUE(compiled);
+  EXPECT_EQ(compiled->golden_bytes, 0);
+  EXPECT_NE(compiled->golden_note.find("4608 bytes"), std::string::npos) << compiled->golden_note;
+  options_.golden.mode = Mode::On;
+  EXPECT_EQ(compile_artifact(model_path(), options_).error().reason(), "GoldenTooLarge");
+  options_.golden = {};
+  options_.golden.max_flops = 10;
+  compiled = compile_artifact(model_path(), options_);
+  ASSERT_TRUE(compiled);
+  EXPECT_EQ(compiled->golden_bytes, 0);
+
+  // Given answers are held against the program at once.
+  options_.golden = {};
+  options_.golden.inputs["x"] = input();
+  options_.golden.outputs["y"] = HostTensor::zeros(DType::Float32, {1, 16, 8, 8});
+  EXPECT_EQ(compile_artifact(model_path(), options_).error().reason(), "GoldenMismatch");
+  options_.golden.tolerance = [](const std::string&, Tolerance) { return Tolerance{1e6, 0, -1}; };
+  EXPECT_TRUE(compile_artifact(model_path(), options_));
+  options_.golden.outputs["z"] = input();
+  EXPECT_EQ(compile_artifact(model_path(), options_).error().reason(), "GoldenMisfit");
+  options_.golden = {};
+  options_.golden.inputs["x"] = HostTensor::zeros(DType::Float32, {1, 2, 8, 9});
+  EXPECT_EQ(compile_artifact(model_path(), options_).error().reason(), "GoldenMisfit");
+}
+
+TEST_F(CompileArtifactTest, SlicesAndStatePairsAreOfRealPorts) {
+  options_.slices = {{"y", "head", 1000, 1024, exec::DecodeKind::Logit, true}};
+  auto compiled = compile_artifact(model_path(), options_);
+  ASSERT_TRUE(compiled) << compiled.error().to_string();
+  EXPECT_EQ(exec::Artifact::open(write(compiled->bytes))->slices(), options_.slices);
+  options_.slices[0].stop = 1025;
+  EXPECT_EQ(compile_artifact(model_path(), options_).error().reason(), "SliceOutOfRange");
+  options_.slices.clear();
+  options_.state_pairs = {{"x", "y", 0}};
+  EXPECT_EQ(compile_artifact(model_path(), options_).error().reason(), "StatePairMisfit");
+}
+
+TEST_F(CompileArtifactTest, AnOpenArtifactIsNotOpenedAgain) {
+  const auto compiled = compile_artifact(model_path(), options_);
+  ASSERT_TRUE(compiled);
+  const std::string path = write(compiled->bytes);
+  const auto artifact = exec::Artifact::open(path);
+  ASSERT_TRUE(artifact);
+  std::filesystem::remove(path);
+  auto session = Session::from_artifact(*artifact, path);
+  ASSERT_TRUE(session) << session.error().to_string();
+  EXPECT_TRUE(session->run({input()}));
+  EXPECT_EQ(Session::from_artifact(*artifact, path, {}, "warp").error().reason(), "NoPart");
 }
 
 }  // namespace

@@ -14,14 +14,4 @@ Digest digest_of(std::span<const std::byte> bytes) {
   return digest;
 }
 
-std::string to_hex(const Digest& digest) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::byte byte : digest) {
-    text += kDigits[static_cast<size_t>(byte >> 4)];
-    text += kDigits[static_cast<size_t>(byte & std::byte{15})];
-  }
-  return text;
-}
-
 }  // namespace ignis::engine

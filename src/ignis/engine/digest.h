@@ -1,11 +1,11 @@
 #pragma once
 
+#include "ignis/base/hex.h"
 #include "ignis/base/result.h"
 
 #include <array>
 #include <cstddef>
 #include <span>
-#include <string>
 
 namespace ignis::engine {
 
@@ -13,7 +13,5 @@ namespace ignis::engine {
 using Digest = std::array<std::byte, 32>;
 
 Digest digest_of(std::span<const std::byte> bytes);
-/// 64 hexadecimal digits, lower case.
-std::string to_hex(const Digest& digest);
 
 }  // namespace ignis::engine

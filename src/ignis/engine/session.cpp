@@ -96,7 +96,8 @@ struct Session::State {
 
   bool is_reference() const { return device->target().renderer == "interp"; }
   Status open();
-  Status take_artifact(const std::string& path);
+  Status take_artifact(const exec::Artifact& artifact, const std::string& path,
+                       const std::string& part);
   Status import(const std::string& path);
   Status take_graph(const std::vector<NamedTensor>& given_inputs,
                     const std::vector<NamedTensor>& given_outputs);
@@ -127,8 +128,8 @@ Status Session::State::open() {
   return {};
 }
 
-Status Session::State::take_artifact(const std::string& path) {
-  const Clock::time_point begin = Clock::now();
+Status Session::State::take_artifact(const exec::Artifact& artifact, const std::string& path,
+                                     const std::string& part) {
   if (!options.dims.empty() || !options.shapes.empty() || !options.constants.empty() ||
       !options.taps.empty() || options.seeded_fault >= 0) {
     return Error(ErrorCode::InvalidArgument,
@@ -142,10 +143,10 @@ Status Session::State::take_artifact(const std::string& path) {
                  "'" + path + "' holds programs, and the reference device runs graphs.",
                  "TargetMismatch");
   }
-  IGNIS_TRY_ASSIGN(const exec::Artifact artifact, exec::Artifact::open(path));
-  Result<exec::Plan> plan = artifact.plan_for(device->target());
+  const Clock::time_point begin = Clock::now();
+  Result<exec::Plan> plan = artifact.plan_for(device->target(), part);
   if (!plan) return std::move(plan).error().with_context(path);
-  times.import_s = seconds_since(begin);
+  times.import_s += seconds_since(begin);
   const Clock::time_point load_begin = Clock::now();
   IGNIS_TRY_ASSIGN(exec::Executable executable, exec::Executable::create(*std::move(plan), device));
   program.emplace(std::move(executable));
@@ -393,7 +394,10 @@ Result<Session> Session::load(const std::string& path, const SessionOptions& opt
   state->options = options;
   IGNIS_TRY(state->open());
   if (exec::is_artifact(path)) {
-    IGNIS_TRY(state->take_artifact(path));
+    const Clock::time_point begin = Clock::now();
+    IGNIS_TRY_ASSIGN(const exec::Artifact artifact, exec::Artifact::open(path));
+    state->times.import_s = seconds_since(begin);
+    IGNIS_TRY(state->take_artifact(artifact, path, ""));
     return Session(std::move(state));
   }
   IGNIS_TRY(state->import(path));
@@ -424,6 +428,15 @@ Result<Session> Session::compile_for(const std::string& path, const Target& targ
   return Session(std::move(state));
 }
 
+Result<Session> Session::from_artifact(const exec::Artifact& artifact, const std::string& name,
+                                       const SessionOptions& options, const std::string& part) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  IGNIS_TRY(state->open());
+  IGNIS_TRY(state->take_artifact(artifact, name, part));
+  return Session(std::move(state));
+}
+
 Result<Session> Session::from_graph(const std::vector<NamedTensor>& inputs,
                                     const std::vector<NamedTensor>& outputs,
                                     const SessionOptions& options) {
@@ -432,6 +445,18 @@ Result<Session> Session::from_graph(const std::vector<NamedTensor>& inputs,
   IGNIS_TRY(state->open());
   IGNIS_TRY(state->take_graph(inputs, outputs));
   IGNIS_TRY(state->compile());
+  return Session(std::move(state));
+}
+
+Result<Session> Session::compile_graph_for(const std::vector<NamedTensor>& inputs,
+                                           const std::vector<NamedTensor>& outputs,
+                                           const Target& target, const SessionOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  IGNIS_TRY(state->open());
+  state->target = target;
+  IGNIS_TRY(state->take_graph(inputs, outputs));
+  IGNIS_TRY(state->compile_plan_only());
   return Session(std::move(state));
 }
 

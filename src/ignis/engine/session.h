@@ -15,8 +15,9 @@
 #include <vector>
 
 namespace ignis::exec {
+class Artifact;
 struct Plan;
-}
+}  // namespace ignis::exec
 
 namespace ignis {
 
@@ -91,6 +92,10 @@ class Session {
   /// Errors: as onnx::import_model or exec::Artifact::open; NotFound for an unknown device or tap; Internal when code
   /// generation fails.
   static Result<Session> load(const std::string& path, const SessionOptions& options = {});
+  /// The same from an artifact that is open already; `name` is for messages. `part`: a program beside the model.
+  static Result<Session> from_artifact(const exec::Artifact& artifact, const std::string& name,
+                                       const SessionOptions& options = {},
+                                       const std::string& part = "");
   /// The same from tensors written in C++. `inputs` are Tensor::input() of one graph in the order of their slots. Of the
   /// options, `dims`, `shapes`, `constants` and `taps` belong to model files and are refused here.
   /// Errors: InvalidArgument naming an input that is none or is missing; as load().
@@ -102,6 +107,11 @@ class Session {
   /// Errors: as load().
   static Result<Session> compile_for(const std::string& path, const Target& target,
                                      const SessionOptions& options = {});
+  /// compile_for() of such tensors.
+  static Result<Session> compile_graph_for(const std::vector<NamedTensor>& inputs,
+                                           const std::vector<NamedTensor>& outputs,
+                                           const Target& target,
+                                           const SessionOptions& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();

@@ -138,7 +138,29 @@ SectionRow read_row(ByteReader& from) {
 
 bool is_known(uint32_t kind) {
   return kind >= static_cast<uint32_t>(SectionKind::Manifest) &&
-         kind <= static_cast<uint32_t>(SectionKind::Golden);
+         kind <= static_cast<uint32_t>(SectionKind::Part);
+}
+
+const char* name_of(uint32_t kind) {
+  switch (static_cast<SectionKind>(kind)) {
+    case SectionKind::Manifest: return "manifest";
+    case SectionKind::Target: return "target";
+    case SectionKind::Weights: return "weights";
+    case SectionKind::Signature: return "signature";
+    case SectionKind::Slices: return "slices";
+    case SectionKind::Golden: return "golden";
+    case SectionKind::StatePairs: return "state pairs";
+    case SectionKind::Geometry: return "geometry";
+    case SectionKind::Tuning: return "tuning";
+    case SectionKind::Part: return "part";
+  }
+  return "unknown";
+}
+
+// These may be absent from what a reader understands; the rest of the file means the same without them.
+bool is_mandatory(SectionKind kind) {
+  return kind == SectionKind::Manifest || kind == SectionKind::Target ||
+         kind == SectionKind::Weights || kind == SectionKind::Signature;
 }
 
 std::vector<std::byte> write_manifest(const std::map<std::string, std::string>& manifest) {
@@ -165,10 +187,11 @@ Result<std::map<std::string, std::string>> read_manifest(Bytes section) {
 
 // The rows of the table but the signature's own, and the file's length: what a signature vouches for, and what the
 // identity is made of.
-std::vector<std::byte> signed_bytes(uint64_t file_bytes, const std::vector<SectionRow>& rows) {
+std::vector<std::byte> signed_bytes(uint32_t version, uint64_t file_bytes,
+                                    const std::vector<SectionRow>& rows) {
   ByteWriter to;
   to.put_raw(std::as_bytes(std::span(kArtifactMagic)));
-  to.put(kArtifactVersion);
+  to.put(version);
   to.put(file_bytes);
   for (const SectionRow& row : rows) {
     if (row.kind != static_cast<uint32_t>(SectionKind::Signature)) write_row(to, row);
@@ -194,12 +217,24 @@ struct Artifact::State {
   std::map<std::string, std::string> manifest;
   Digest identity{};
   bool is_signed = false;
-  std::vector<TargetNeeds> targets;
-  std::vector<Bytes> target_sections;
+  uint32_t version = 0;
+  std::vector<SectionRow> rows;
+  std::vector<TargetNeeds> targets;  // of the model
+  struct Program {
+    std::string part;
+    TargetNeeds needs;
+    Bytes section;
+  };
+  std::vector<Program> programs;
+  std::vector<OutputSlice> slices;
+  std::vector<StatePair> state_pairs;
+  std::optional<Geometry> geometry;
+  std::optional<TuningRecord> tuning;
 
   Status check_row(const SectionRow& row, uint64_t end_of_last) const;
   Status take_section(const SectionRow& row, bool checks_digest);
-  Status check_signature(const std::vector<SectionRow>& rows, Bytes public_key) const;
+  Status check_signature(Bytes public_key) const;
+  Bytes bytes_of(const SectionRow& row) const { return file.subspan(row.offset, row.length_bytes); }
 };
 
 // Sections follow one another, so none overlaps another one or the table.
@@ -207,6 +242,13 @@ Status Artifact::State::check_row(const SectionRow& row, uint64_t end_of_last) c
   const std::string name = "Section kind " + std::to_string(row.kind);
   if (!is_known(row.kind) && (row.flags & kMandatory) != 0) {
     return refuse(name + " is unknown here and must not be ignored.", "VersionMismatch");
+  }
+  const bool is_repeatable = row.kind == static_cast<uint32_t>(SectionKind::Target) ||
+                             row.kind == static_cast<uint32_t>(SectionKind::Part);
+  const auto same = [&](const SectionRow& other) { return other.kind == row.kind; };
+  if (is_known(row.kind) && !is_repeatable && std::count_if(rows.begin(), rows.end(), same) > 1) {
+    return refuse("The artifact has two sections of kind " + std::to_string(row.kind) + ".",
+                  "BadSection");
   }
   const bool is_power = row.alignment != 0 && (row.alignment & (row.alignment - 1)) == 0;
   if (!is_power || row.alignment > kWeightsAlignment || row.offset % row.alignment != 0 ||
@@ -240,7 +282,32 @@ Status Artifact::State::take_section(const SectionRow& row, bool checks_digest) 
     case SectionKind::Target: {
       IGNIS_TRY_ASSIGN(const TargetNeeds needs, read_needs(section));
       targets.push_back(needs);
-      target_sections.push_back(section);
+      programs.push_back({"", needs, section});
+      break;
+    }
+    case SectionKind::Part: {
+      ByteReader from(section);
+      std::string part = from.take_text();
+      if (!from.is_whole() || part.empty()) return refuse("A part has no name.", "BadSection");
+      const Bytes plan = section.last(from.remaining());
+      IGNIS_TRY_ASSIGN(const TargetNeeds needs, read_needs(plan));
+      programs.push_back({std::move(part), needs, plan});
+      break;
+    }
+    case SectionKind::Slices: {
+      IGNIS_TRY_ASSIGN(slices, read_slices(section));
+      break;
+    }
+    case SectionKind::StatePairs: {
+      IGNIS_TRY_ASSIGN(state_pairs, read_state_pairs(section));
+      break;
+    }
+    case SectionKind::Geometry: {
+      IGNIS_TRY_ASSIGN(geometry, read_geometry(section));
+      break;
+    }
+    case SectionKind::Tuning: {
+      IGNIS_TRY_ASSIGN(tuning, read_tuning(section));
       break;
     }
     case SectionKind::Weights: {
@@ -257,8 +324,7 @@ Status Artifact::State::take_section(const SectionRow& row, bool checks_digest) 
   return {};
 }
 
-Status Artifact::State::check_signature(const std::vector<SectionRow>& rows,
-                                        Bytes public_key) const {
+Status Artifact::State::check_signature(Bytes public_key) const {
   if (public_key.empty()) return {};
   if (public_key.size() != crypto_sign_PUBLICKEYBYTES) {
     return refuse("A public key has 32 bytes, not " + std::to_string(public_key.size()) + ".",
@@ -270,10 +336,10 @@ Status Artifact::State::check_signature(const std::vector<SectionRow>& rows,
   if (row == rows.end()) {
     return refuse("The artifact carries no signature; one is asked for.", "NotSigned");
   }
-  const std::vector<std::byte> message = signed_bytes(file.size(), rows);
+  const std::vector<std::byte> message = signed_bytes(version, file.size(), rows);
   if (row->length_bytes != crypto_sign_BYTES ||
-      crypto_sign_verify_detached(raw(file.subspan(row->offset, row->length_bytes)), raw(message),
-                                  message.size(), raw(public_key)) != 0) {
+      crypto_sign_verify_detached(raw(bytes_of(*row)), raw(message), message.size(),
+                                  raw(public_key)) != 0) {
     return refuse("The artifact's signature is not by the given key.", "SignatureMismatch");
   }
   return {};
@@ -288,20 +354,22 @@ Result<Artifact> Artifact::parse(Bytes bytes, std::shared_ptr<const void> owner,
   auto state = std::make_shared<State>();
   state->owner = std::move(owner);
   state->file = bytes;
+  state->version = header.version;
+  std::vector<SectionRow>& rows = state->rows;
   ByteReader table(bytes.subspan(kHeaderBytes, kRowBytes * header.section_count));
-  std::vector<SectionRow> rows;
   uint64_t end = kHeaderBytes + kRowBytes * header.section_count;
   for (uint32_t i = 0; i < header.section_count; ++i) {
     rows.push_back(read_row(table));
     IGNIS_TRY(state->check_row(rows.back(), end));
     end = rows.back().offset + rows.back().length_bytes;
   }
-  state->identity = digest_of(signed_bytes(bytes.size(), rows));
+  state->identity = digest_of(signed_bytes(header.version, bytes.size(), rows));
   // Before anything of the sections is believed.
-  IGNIS_TRY(state->check_signature(rows, options.public_key));
+  IGNIS_TRY(state->check_signature(options.public_key));
   for (const SectionRow& row : rows) {
-    const bool is_weights = row.kind == static_cast<uint32_t>(SectionKind::Weights);
-    IGNIS_TRY(state->take_section(row, options.checks_weights || !is_weights));
+    const bool is_data = row.kind == static_cast<uint32_t>(SectionKind::Weights) ||
+                         row.kind == static_cast<uint32_t>(SectionKind::Golden);
+    IGNIS_TRY(state->take_section(row, options.checks_weights || !is_data));
     state->is_signed =
         state->is_signed || row.kind == static_cast<uint32_t>(SectionKind::Signature);
   }
@@ -322,27 +390,78 @@ const std::vector<TargetNeeds>& Artifact::targets() const { return state_->targe
 uint64_t Artifact::file_bytes() const { return state_->file.size(); }
 uint64_t Artifact::weight_bytes() const { return state_->weights.size(); }
 
-Result<Plan> Artifact::plan_for(const Target& target) const {
+const std::vector<OutputSlice>& Artifact::slices() const { return state_->slices; }
+const std::vector<StatePair>& Artifact::state_pairs() const { return state_->state_pairs; }
+const std::optional<Geometry>& Artifact::geometry() const { return state_->geometry; }
+const std::optional<TuningRecord>& Artifact::tuning() const { return state_->tuning; }
+
+std::vector<std::string> Artifact::parts() const {
+  std::vector<std::string> names;
+  for (const State::Program& program : state_->programs) {
+    if (program.part.empty()) continue;
+    if (std::find(names.begin(), names.end(), program.part) == names.end()) {
+      names.push_back(program.part);
+    }
+  }
+  return names;
+}
+
+Result<std::vector<GoldenCase>> Artifact::golden() const {
+  for (const SectionRow& row : state_->rows) {
+    if (row.kind != static_cast<uint32_t>(SectionKind::Golden)) continue;
+    const Bytes section = state_->bytes_of(row);
+    // Opening may have passed over it.
+    if (digest_of(section) != row.digest) {
+      return refuse("The artifact's golden data is damaged: its digest does not fit.",
+                    "HashMismatch");
+    }
+    return read_golden(section);
+  }
+  return std::vector<GoldenCase>();
+}
+
+std::vector<Artifact::SectionInfo> Artifact::sections() const {
+  std::vector<SectionInfo> infos;
+  for (const SectionRow& row : state_->rows) {
+    infos.push_back(
+        {row.kind, name_of(row.kind), row.offset, row.length_bytes, (row.flags & kMandatory) != 0});
+  }
+  return infos;
+}
+
+Result<Plan> Artifact::plan_for(const Target& target, const std::string& part) const {
   const State& state = *state_;
-  size_t best = state.targets.size();
+  const State::Program* best = nullptr;
   std::string held;
-  for (size_t i = 0; i < state.targets.size(); ++i) {
-    held += (i == 0 ? "" : ", ") + state.targets[i].name();
-    if (!state.targets[i].is_met_by(target)) continue;
-    if (best == state.targets.size() || state.targets[i].isa > state.targets[best].isa) best = i;
+  for (const State::Program& program : state.programs) {
+    if (program.part != part) continue;
+    held += (held.empty() ? "" : ", ") + program.needs.name();
+    if (!program.needs.is_met_by(target)) continue;
+    if (best == nullptr || program.needs.isa > best->needs.isa) best = &program;
   }
-  if (best == state.targets.size()) {
-    return Error(ErrorCode::Unsupported,
-                 "The artifact holds code for " + (held.empty() ? "nothing" : held) +
-                     "; this device is " + target.name() +
-                     ". Compile the model with --target for it.",
-                 "TargetMismatch");
+  if (best != nullptr) return read_plan(best->section, state.weights, state_);
+  if (held.empty() && !part.empty()) {
+    std::string names;
+    for (const std::string& name : parts()) names += (names.empty() ? "'" : ", '") + name + "'";
+    return Error(ErrorCode::NotFound,
+                 "The artifact has no part '" + part + "'; its parts are " +
+                     (names.empty() ? "none" : names) + ".",
+                 "NoPart");
   }
-  return read_plan(state.target_sections[best], state.weights, state_);
+  return Error(ErrorCode::Unsupported,
+               "The artifact holds code for " + (held.empty() ? "nothing" : held) +
+                   "; this device is " + target.name() +
+                   ". Compile the model with --target for it.",
+               "TargetMismatch");
 }
 
 Result<std::vector<std::byte>> make_artifact(const ArtifactContents& contents) {
-  if (contents.targets.empty()) return refuse("An artifact needs at least one target.", "NoTarget");
+  const auto is_model = [](const ArtifactContents::ForTarget& target) {
+    return target.part.empty();
+  };
+  if (std::none_of(contents.targets.begin(), contents.targets.end(), is_model)) {
+    return refuse("An artifact needs at least one target.", "NoTarget");
+  }
   if (!contents.secret_key.empty() && contents.secret_key.size() != crypto_sign_SECRETKEYBYTES) {
     return refuse(
         "A secret key has 64 bytes, not " + std::to_string(contents.secret_key.size()) + ".",
@@ -373,15 +492,30 @@ Result<std::vector<std::byte>> make_artifact(const ArtifactContents& contents) {
   sections.push_back({SectionKind::Manifest, 8, write_manifest(contents.manifest)});
   std::vector<std::string> names;
   for (const ArtifactContents::ForTarget& target : contents.targets) {
-    const std::string name = target.needs.name();
+    const std::string name =
+        target.needs.name() + (target.part.empty() ? "" : " of part '" + target.part + "'");
     if (std::find(names.begin(), names.end(), name) != names.end()) {
       return refuse("The artifact is given two plans for " + name + ".", "DuplicateTarget");
     }
     names.push_back(name);
-    ByteWriter plan;
-    write_plan(plan, target.needs, *target.plan, place);
-    sections.push_back({SectionKind::Target, 8, plan.take()});
+    ByteWriter section;
+    if (!target.part.empty()) section.put_text(target.part);
+    write_plan(section, target.needs, *target.plan, place);
+    sections.push_back(
+        {target.part.empty() ? SectionKind::Target : SectionKind::Part, 8, section.take()});
   }
+  const auto add = [&](SectionKind kind, const auto& write, const auto& value) {
+    ByteWriter section;
+    write(section, value);
+    sections.push_back({kind, 8, section.take()});
+  };
+  if (!contents.slices.empty()) add(SectionKind::Slices, write_slices, contents.slices);
+  if (!contents.state_pairs.empty()) {
+    add(SectionKind::StatePairs, write_state_pairs, contents.state_pairs);
+  }
+  if (contents.geometry) add(SectionKind::Geometry, write_geometry, *contents.geometry);
+  if (contents.tuning) add(SectionKind::Tuning, write_tuning, *contents.tuning);
+  if (!contents.golden.empty()) add(SectionKind::Golden, write_golden, contents.golden);
   if (!contents.secret_key.empty()) {
     sections.push_back({SectionKind::Signature, 8, std::vector<std::byte>(crypto_sign_BYTES)});
   }
@@ -394,7 +528,7 @@ Result<std::vector<std::byte>> make_artifact(const ArtifactContents& contents) {
   for (const Section& section : sections) {
     SectionRow row;
     row.kind = static_cast<uint32_t>(section.kind);
-    row.flags = kMandatory;
+    row.flags = is_mandatory(section.kind) ? kMandatory : 0;
     row.alignment = section.alignment;
     row.offset = (end + section.alignment - 1) / section.alignment * section.alignment;
     row.length_bytes = section.bytes.size();
@@ -405,7 +539,7 @@ Result<std::vector<std::byte>> make_artifact(const ArtifactContents& contents) {
   header.file_bytes = end;
   for (size_t i = 0; i < sections.size(); ++i) {
     if (sections[i].kind != SectionKind::Signature) continue;
-    const std::vector<std::byte> message = signed_bytes(end, rows);
+    const std::vector<std::byte> message = signed_bytes(header.version, end, rows);
     crypto_sign_detached(reinterpret_cast<unsigned char*>(sections[i].bytes.data()), nullptr,
                          raw(message), message.size(), raw(contents.secret_key));
     rows[i].digest = digest_of(sections[i].bytes);

@@ -2,6 +2,7 @@
 
 #include "ignis/base/result.h"
 #include "ignis/base/target.h"
+#include "ignis/exec/artifact_sections.h"
 #include "ignis/exec/plan.h"
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,7 +27,7 @@ struct TargetNeeds {
 };
 
 struct ArtifactOptions {
-  /// Off: the weights' digest is not looked at. For files that were checked when they were installed.
+  /// Off: the digests of weights and golden data are not looked at. For files that were checked when they were installed.
   bool checks_weights = true;
   /// When not empty (32 bytes): the file must carry a signature by this Ed25519 key.
   std::span<const std::byte> public_key;
@@ -52,8 +54,28 @@ class Artifact {
   uint64_t file_bytes() const;
   uint64_t weight_bytes() const;
   /// The plan for the highest target that the device's `target` meets. Its constants lie in the mapped file, which it
-  /// keeps. Errors: Unsupported with the reason TargetMismatch naming both; InvalidArgument for a damaged plan.
-  Result<Plan> plan_for(const Target& target) const;
+  /// keeps. `part` names a program beside the model; empty: the model.
+  /// Errors: NotFound with the reason NoPart naming the parts there are; Unsupported with the reason TargetMismatch naming
+  /// both; InvalidArgument for a damaged plan.
+  Result<Plan> plan_for(const Target& target, const std::string& part = "") const;
+  /// Names of the programs beside the model, each once, in the file's order.
+  std::vector<std::string> parts() const;
+
+  const std::vector<OutputSlice>& slices() const;
+  const std::vector<StatePair>& state_pairs() const;
+  const std::optional<Geometry>& geometry() const;
+  const std::optional<TuningRecord>& tuning() const;
+  /// Inputs with the outputs they must give; read from the file at each call. Errors: InvalidArgument (BadSection,
+  /// HashMismatch).
+  Result<std::vector<GoldenCase>> golden() const;
+  /// Kind, name and length of each section, in the file's order; for people.
+  struct SectionInfo {
+    uint32_t kind = 0;
+    std::string name;
+    uint64_t offset = 0, size_bytes = 0;
+    bool is_mandatory = false;
+  };
+  std::vector<SectionInfo> sections() const;
 
  private:
   struct State;
@@ -70,14 +92,20 @@ struct ArtifactContents {
   struct ForTarget {
     TargetNeeds needs;
     const Plan* plan = nullptr;
+    std::string part = {};  ///< empty: the model
   };
   std::vector<ForTarget> targets;
+  std::vector<OutputSlice> slices;
+  std::vector<StatePair> state_pairs;
+  std::optional<Geometry> geometry;
+  std::optional<TuningRecord> tuning;
+  std::vector<GoldenCase> golden;
   /// Empty, or an Ed25519 secret key of 64 bytes.
   std::span<const std::byte> secret_key;
 };
 
 /// The artifact's bytes: equal contents give equal bytes. Equal constants are stored once, whatever the target.
-/// Errors: InvalidArgument for no target, or two of one name.
+/// Errors: InvalidArgument for no target of the model, or two of one name.
 Result<std::vector<std::byte>> make_artifact(const ArtifactContents& contents);
 
 }  // namespace ignis::exec

@@ -10,7 +10,7 @@
 namespace ignis::exec {
 
 inline constexpr std::string_view kArtifactMagic = "IGNISART";
-inline constexpr uint32_t kArtifactVersion = 1;        ///< what this code writes
+inline constexpr uint32_t kArtifactVersion = 2;        ///< what this code writes
 inline constexpr uint32_t kArtifactReaderVersion = 1;  ///< the oldest reader that understands it
 inline constexpr uint32_t kByteOrderMark = 0x01020304;
 inline constexpr uint64_t kWeightsAlignment = 4096;  ///< of the section in the file: a page
@@ -22,7 +22,12 @@ enum class SectionKind : uint32_t {
   Weights = 3,    ///< one region, mapped and never copied
   Signature = 4,  ///< Ed25519 over the header, the other rows of the table and so over all digests
   Slices = 5,     ///< names of parts of an output vector
-  Golden = 6,     ///< an input and the outputs it must give
+  Golden = 6,     ///< inputs and the outputs they must give
+  // Since format 2. Without the mandatory flag, a reader of format 1 passes over them.
+  StatePairs = 7,  ///< outputs that are the next run's inputs
+  Geometry = 8,    ///< the network's picture and how frames are brought to it
+  Tuning = 9,      ///< what a tuner chose
+  Part = 10,       ///< a further program beside the model, by name, for one target: a warp
 };
 
 /// One row of the section table, as it lies in the file.

@@ -52,12 +52,35 @@ Plan make_plan(const Bytes& w1, const Bytes& w2) {
   return plan;
 }
 
+GoldenCase make_golden() {
+  GoldenCase golden;
+  golden.source = "cpu:interp";
+  golden.inputs = {{"x", HostTensor::from<float>(DType::Float32, {2, 3}, {1, 2, 3, 4, 5, 6}), {}}};
+  golden.outputs = {
+      {"y", HostTensor::from<float>(DType::Float32, {6}, {2, 3, 4, 5, 6, 7}), {1e-4, 1e-3, -1}}};
+  return golden;
+}
+
 class ArtifactTest : public testing::Test {
  protected:
-  Bytes make(std::span<const std::byte> secret_key = {}) const {
+  // One of each section but the signature.
+  ArtifactContents contents() const {
     ArtifactContents contents;
     contents.manifest = {{"model.name", "small"}, {"metadata.empty", ""}};
-    contents.targets = {{{Arch::X86_64, Isa::Avx2}, &plan_}, {{Arch::X86_64, Isa::Sse2}, &plan_}};
+    contents.targets = {{{Arch::X86_64, Isa::Avx2}, &plan_},
+                        {{Arch::X86_64, Isa::Sse2}, &plan_},
+                        {{Arch::X86_64, Isa::Sse2}, &plan_, "warp a"}};
+    contents.slices = {{"y", "left", 0, 4, DecodeKind::Mean, true},
+                       {"y", "left_std", 4, 6, DecodeKind::LogStd, false}};
+    contents.state_pairs = {{"x", "y", -1.5}};
+    contents.geometry =
+        Geometry{"small-1", 1440, 960, 567, 720, 356, "homography", "half up", "y", 16};
+    contents.tuning = TuningRecord{"machine", "0.1.0", {{"first", "tile 6x16"}, {"second", ""}}};
+    contents.golden = {make_golden()};
+    return contents;
+  }
+  Bytes make(std::span<const std::byte> secret_key = {}) const {
+    ArtifactContents contents = this->contents();
     contents.secret_key = secret_key;
     Result<Bytes> bytes = make_artifact(contents);
     EXPECT_TRUE(bytes) << bytes.error().to_string();
@@ -67,7 +90,49 @@ class ArtifactTest : public testing::Test {
     const auto artifact = Artifact::parse(bytes, nullptr, options);
     return artifact ? "accepted" : artifact.error().reason();
   }
-  // A section's row in the table; they are numbered as make_artifact writes them.
+  // The rows of the table, as they lie in the file.
+  static uint32_t row_count(const Bytes& file) {
+    uint32_t count = 0;
+    std::memcpy(&count, file.data() + 24, sizeof count);
+    return count;
+  }
+  // Writes the header's and the table's checksums anew, as whoever makes a file can.
+  static uint32_t crc32(std::span<const std::byte> bytes) {
+    uint32_t crc = ~0u;
+    for (const std::byte byte : bytes) {
+      crc ^= static_cast<uint32_t>(byte);
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1u) ? 0xEDB88320u : 0u);
+    }
+    return ~crc;
+  }
+  static void put(Bytes& file, size_t at, uint32_t value) {
+    std::memcpy(file.data() + at, &value, sizeof value);
+  }
+  static void fit_checksums(Bytes& file) {
+    const std::span<const std::byte> all(file);
+    put(file, 28, crc32(all.subspan(kHeaderBytes, kRowBytes * row_count(file))));
+    put(file, kHeaderBytes - 4, crc32(all.first(kHeaderBytes - 4)));
+  }
+  static void set_version(Bytes& file, uint32_t version, uint32_t reader_version) {
+    put(file, 8, version);
+    put(file, 12, reader_version);
+    fit_checksums(file);
+  }
+  static void set_kind(Bytes& file, SectionKind from, uint32_t to, uint32_t flags) {
+    for (size_t i = 0; i < row_count(file); ++i) {
+      if (row(file, i).kind != static_cast<uint32_t>(from)) continue;
+      put(file, kHeaderBytes + kRowBytes * i, to);
+      put(file, kHeaderBytes + kRowBytes * i + 4, flags);
+    }
+    fit_checksums(file);
+  }
+  static SectionRow row_of(const Bytes& file, SectionKind kind) {
+    for (size_t i = 0; i < row_count(file); ++i) {
+      if (row(file, i).kind == static_cast<uint32_t>(kind)) return row(file, i);
+    }
+    ADD_FAILURE() << "no section of kind " << static_cast<uint32_t>(kind);
+    return {};
+  }
   static SectionRow row(const Bytes& file, size_t index) {
     SectionRow row;
     std::memcpy(&row, file.data() + kHeaderBytes + kRowBytes * index, sizeof row);
@@ -112,11 +177,138 @@ TEST_F(ArtifactTest, GivesBackWhatWasPutIn) {
   EXPECT_EQ(plan->calls[2].layer, "/again");
   EXPECT_EQ(plan->inputs[0].shape, (Shape{2, 3}));
   EXPECT_EQ(plan->outputs[0].name, "y");
+  EXPECT_EQ(artifact->slices(), contents().slices);
+  EXPECT_EQ(artifact->state_pairs(), contents().state_pairs);
+  EXPECT_EQ(artifact->geometry(), contents().geometry);
+  EXPECT_EQ(artifact->tuning(), contents().tuning);
+  EXPECT_EQ(artifact->parts(), std::vector<std::string>{"warp a"});
+  EXPECT_TRUE(artifact->plan_for(make_target(Isa::Avx2), "warp a"));
+  EXPECT_EQ(artifact->plan_for(make_target(Isa::Avx2), "warp b").error().reason(), "NoPart");
+  const auto golden = artifact->golden();
+  ASSERT_TRUE(golden) << golden.error().to_string();
+  ASSERT_EQ(golden->size(), 1u);
+  EXPECT_EQ(golden->at(0).source, "cpu:interp");
+  EXPECT_EQ(golden->at(0).inputs[0].value.bytes, make_golden().inputs[0].value.bytes);
+  EXPECT_EQ(golden->at(0).outputs[0].value.shape, Shape{6});
+  EXPECT_EQ(golden->at(0).outputs[0].tolerance.rtol, 1e-3);
+  EXPECT_EQ(golden->at(0).size_bytes(), 48);
+  const auto sections = artifact->sections();
+  ASSERT_EQ(sections.size(), 10u);
+  EXPECT_EQ(sections[0].name, "manifest");
+  EXPECT_TRUE(sections[0].is_mandatory);
+  EXPECT_EQ(sections[3].name, "part");
+  EXPECT_FALSE(sections[3].is_mandatory);
+}
+
+// A file of format 1 had none of the later sections, and said so.
+TEST_F(ArtifactTest, OlderFilesAreRead) {
+  ArtifactContents old;
+  old.targets = {{{Arch::X86_64, Isa::Sse2}, &plan_}};
+  Bytes file = *make_artifact(old);
+  set_version(file, 1, 1);
+  const auto artifact = Artifact::parse(file, nullptr);
+  ASSERT_TRUE(artifact) << artifact.error().to_string();
+  EXPECT_TRUE(artifact->plan_for(make_target(Isa::Sse2)));
+  EXPECT_TRUE(artifact->golden()->empty());
+  EXPECT_FALSE(artifact->geometry());
+}
+
+// A newer writer may add sections; whether they can be passed over is for it to say.
+TEST_F(ArtifactTest, NewerFilesAreReadUnlessTheyForbidIt) {
+  Bytes file = make();
+  set_version(file, 7, 2);
+  EXPECT_EQ(reason(file), "accepted");
+  set_kind(file, SectionKind::Tuning, 99, 0);
+  EXPECT_EQ(reason(file), "accepted");
+  EXPECT_EQ(Artifact::parse(file, nullptr)->sections()[7].name, "unknown");
+  set_kind(file, static_cast<SectionKind>(99), 99, kMandatory);
+  EXPECT_EQ(reason(file), "VersionMismatch");
+  file = make();
+  set_version(file, 7, 3);
+  EXPECT_EQ(reason(file), "VersionMismatch");
+  file = make();
+  set_kind(file, SectionKind::Tuning, static_cast<uint32_t>(SectionKind::Slices), 0);
+  EXPECT_EQ(reason(file), "BadSection");  // two of what there is one of
+}
+
+// Digests can be made to fit; what no writer writes is still refused.
+TEST_F(ArtifactTest, SectionsMayHoldAnything) {
+  const auto refused = [&](const ArtifactContents& contents) {
+    const auto file = make_artifact(contents);
+    EXPECT_TRUE(file);
+    return file ? reason(*file) : "";
+  };
+  ArtifactContents odd = contents();
+  odd.slices[0].stop = 0;
+  EXPECT_EQ(refused(odd), "BadSection");
+  odd = contents();
+  odd.slices[0].decode = static_cast<DecodeKind>(9);
+  EXPECT_EQ(refused(odd), "BadSection");
+  odd = contents();
+  odd.geometry->width_px = -1;
+  EXPECT_EQ(refused(odd), "BadSection");
+  odd = contents();
+  odd.geometry->focal_px = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(refused(odd), "BadSection");
+  const auto golden_reason = [&](const ArtifactContents& contents) {
+    const auto artifact = Artifact::parse(*make_artifact(contents), nullptr);
+    EXPECT_TRUE(artifact);
+    const auto golden = artifact->golden();
+    return golden ? std::string("accepted") : golden.error().reason();
+  };
+  odd = contents();
+  EXPECT_EQ(golden_reason(odd), "accepted");
+  odd.golden[0].inputs[0].value.shape = {2, 4};
+  EXPECT_EQ(golden_reason(odd), "BadSection");
+  odd.golden[0].inputs[0].value.shape = {-2, -3};
+  EXPECT_NE(golden_reason(odd), "accepted");
+  odd = contents();
+  odd.golden[0].outputs[0].tolerance.atol = -1;
+  EXPECT_EQ(golden_reason(odd), "BadSection");
+}
+
+// Each section cut or changed at random behind digests that fit: an answer, never a crash.
+TEST_F(ArtifactTest, DamagedSectionsWithFittingDigests) {
+  std::mt19937 rng(5);
+  const auto written = [](const auto& write, const auto& value) {
+    ByteWriter to;
+    write(to, value);
+    return to.take();
+  };
+  const ArtifactContents good = contents();
+  const Bytes sections[] = {
+      written(write_slices, good.slices), written(write_state_pairs, good.state_pairs),
+      written(write_geometry, *good.geometry), written(write_tuning, *good.tuning),
+      written(write_golden, good.golden)};
+  const auto read = [](size_t kind, const Bytes& bytes) {
+    switch (kind) {
+      case 0: return bool(read_slices(bytes));
+      case 1: return bool(read_state_pairs(bytes));
+      case 2: return bool(read_geometry(bytes));
+      case 3: return bool(read_tuning(bytes));
+      default: return bool(read_golden(bytes));
+    }
+  };
+  for (size_t kind = 0; kind < std::size(sections); ++kind) {
+    EXPECT_TRUE(read(kind, sections[kind])) << kind;
+    for (size_t size = 0; size < sections[kind].size(); ++size) {
+      EXPECT_FALSE(read(
+          kind, {sections[kind].begin(), sections[kind].begin() + static_cast<ptrdiff_t>(size)}))
+          << kind << " cut to " << size;
+    }
+    for (int round = 0; round < 3000; ++round) {
+      Bytes bytes = sections[kind];
+      for (int changes = 0; changes < 3; ++changes) {
+        bytes[rng() % bytes.size()] = static_cast<std::byte>(rng());
+      }
+      (void)read(kind, bytes);
+    }
+  }
 }
 
 TEST_F(ArtifactTest, WeightsLieAt256AndThePageOnce) {
   const Bytes file = make();
-  const SectionRow weights = row(file, 3);
+  const SectionRow weights = row_of(file, SectionKind::Weights);
   EXPECT_EQ(weights.kind, static_cast<uint32_t>(SectionKind::Weights));
   EXPECT_EQ(weights.offset % 4096, 0u);
   EXPECT_EQ(weights.length_bytes, 556u);  // 100 bytes at 0, 300 at 256; two plans share them
@@ -171,7 +363,7 @@ TEST_F(ArtifactTest, EverySingleChangedByteIsFound) {
 TEST_F(ArtifactTest, DamageIsNamed) {
   const Bytes good = make();
   Bytes file = good;
-  const SectionRow weights = row(good, 3);
+  const SectionRow weights = row_of(good, SectionKind::Weights);
   file[weights.offset + 10] ^= std::byte{1};
   EXPECT_EQ(reason(file), "HashMismatch");
   ArtifactOptions hasty;
