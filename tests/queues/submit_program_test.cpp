@@ -429,7 +429,8 @@ TEST(SubmitProgram, EqualShapesShareOne) {
   rig.kernel({rig.buffer("x", {"G"})}, {rig.input(0, "G")}).program = rig.add_one;
   rig.kernel({on_host}, {also}).program = rig.add_one;
   rig.kernel({rig.buffer("y", {"G"})}, {rig.input(0, "G")}).program = rig.add_one;
-  const exec::QueueTemplate& made = rig.compile_shared().value()->queues();
+  const exec::TemplateRef shared = rig.compile_shared().value();
+  const exec::QueueTemplate& made = shared->queues();
   std::vector<int> programs;
   for (const exec::TemplateStep& step : made.steps) {
     if (!step.is_host) programs.push_back(step.batch.submit_program);
@@ -452,7 +453,8 @@ TEST(SubmitProgram, LK8_MoreProgramsMakeNoMoreArguments) {
       rig.kernel({next}, {last}).program = program;
       last = next;
     }
-    const exec::QueueTemplate& made = rig.compile_shared().value()->queues();
+    const exec::TemplateRef shared = rig.compile_shared().value();
+    const exec::QueueTemplate& made = shared->queues();
     ASSERT_EQ(made.submit_programs.size(), 1u);
     arguments.insert(made.submit_programs[0].image.buffer_count);
   }
