@@ -191,7 +191,7 @@ Result<std::vector<StorageRef>> WorkspaceState::compute(std::vector<Node> roots,
       std::none_of(expression.inputs.begin(), expression.inputs.end(),
                    [](const StorageRef& input) { return !input->variable.empty(); });
   for (size_t i = 0; i < made.size() && is_lasting; ++i) {
-    leaves->note_computed(*made[i], asked[i]);
+    leaves->note_computed(*made[i], asked[i], expression.inputs);
   }
   return made;
 }
@@ -204,6 +204,7 @@ Status WorkspaceState::assign(const StorageRef& to, const Node& value) {
   IGNIS_TRY_ASSIGN(const Expression expression, read_expression(*leaves, {root}));
   IGNIS_TRY_ASSIGN(const std::string where, choose_device(expression, to->device));
   if (to->contents == Contents::Poisoned && expression.reads(*to)) return check_usable(*to);
+  if (to->contents == Contents::Recorded && !is_recording()) return check_usable(*to);
   std::string key;
   IGNIS_TRY_ASSIGN(const std::shared_ptr<CompiledPlan> plan, find_plan(expression, where, key));
   // In place when each element is read before it is written, and by nobody else: one call, element by element.

@@ -41,21 +41,39 @@ ir::Node LeafTable::leaf(Storage& storage) {
 }
 
 void LeafTable::outdate(Storage& storage) {
+  ++storage.writes;
   if (storage.leaf) by_leaf_.erase(storage.leaf);
   if (storage.computed) by_value_.erase(storage.computed);
   storage.leaf = storage.computed = ir::Node();
 }
 
-void LeafTable::note_computed(Storage& storage, const ir::Node& node) {
-  // A leaf is found by itself, and the first storage of an expression serves as well as the second.
-  if (node.is(ir::Op::Param) || by_value_.contains(node)) return;
+void LeafTable::note_computed(Storage& storage, const ir::Node& node,
+                              const std::vector<StorageRef>& inputs) {
+  if (node.is(ir::Op::Param)) return;  // a leaf is found by itself
+  Value value{&storage, storage.writes, {}};
+  for (const StorageRef& input : inputs) value.inputs.emplace_back(input->id, input->writes);
+  const auto [known, is_new] = by_value_.try_emplace(node, value);
+  if (!is_new) {
+    if (is_current(known->second)) return;  // serves as well
+    known->second.storage->computed = ir::Node();
+    known->second = std::move(value);
+  }
   storage.computed = node;
-  by_value_[node] = &storage;
+}
+
+bool LeafTable::is_current(const Value& value) const {
+  if (value.storage->writes != value.writes) return false;
+  for (const auto& [id, writes] : value.inputs) {
+    const auto alive = alive_.find(id);
+    if (alive != alive_.end() && alive->second->writes != writes) return false;
+  }
+  return true;
 }
 
 StorageRef LeafTable::computed(const ir::Node& node) const {
   const auto found = by_value_.find(node);
-  return found == by_value_.end() ? nullptr : found->second->shared_from_this();
+  if (found == by_value_.end() || !is_current(found->second)) return nullptr;
+  return found->second.storage->shared_from_this();
 }
 
 Result<StorageRef> LeafTable::storage_of(const ir::Node& param) const {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace ignis::engine {
 
@@ -22,8 +24,12 @@ class LeafTable : public std::enable_shared_from_this<LeafTable> {
   ir::Node leaf(Storage& storage);
   /// Its contents are others now: what was its leaf is stale, and no expression has its value. Allocates nothing.
   void outdate(Storage& storage);
-  /// The contents of `storage` are the value of `node`; expressions over `node` read it.
-  void note_computed(Storage& storage, const ir::Node& node);
+  /// A replay has written it again: its leaf goes on and reads what is there now, but values that were computed from it are
+  /// those of another time. Allocates nothing.
+  void note_replayed(Storage& storage) { ++storage.writes; }
+  /// The contents of `storage` are the value of `node` over `inputs`; expressions over `node` read it until one of them is
+  /// written.
+  void note_computed(Storage& storage, const ir::Node& node, const std::vector<StorageRef>& inputs);
 
   /// What has the value of `node`, or null.
   StorageRef computed(const ir::Node& node) const;
@@ -36,7 +42,16 @@ class LeafTable : public std::enable_shared_from_this<LeafTable> {
 
   std::shared_ptr<ir::Graph> graph_;
   int64_t next_version_ = 0;
-  std::unordered_map<ir::Node, Storage*> by_leaf_, by_value_;
+  /// What was there when a value was computed; a storage that is gone was not written since.
+  struct Value {
+    Storage* storage = nullptr;
+    uint64_t writes = 0;
+    std::vector<std::pair<uint64_t, uint64_t>> inputs;  // id, writes
+  };
+  bool is_current(const Value& value) const;
+
+  std::unordered_map<ir::Node, Storage*> by_leaf_;
+  std::unordered_map<ir::Node, Value> by_value_;
   std::unordered_map<uint64_t, Storage*> alive_;
 };
 

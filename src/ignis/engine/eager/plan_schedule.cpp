@@ -130,6 +130,7 @@ void Builder::add_calls() {
     call.flops = from.flops;
     call.bytes = from.bytes;
     made_.schedule.calls.push_back(std::move(call));
+    made_.layers.push_back(from.layer);
   }
 }
 

@@ -36,6 +36,7 @@ struct PlanSchedule {
   exec::Schedule schedule;
   std::vector<int> inputs, outputs;  ///< buffers of the plan's ports
   std::vector<int> constants;        ///< buffers, those without memory included
+  std::vector<std::string> layers;   ///< by call, as Call::layer
   int arena = -1;  ///< the buffer that is the arena; -1: there is none, or it is split
   /// The arena has bytes that calls read and none writes: it must start as zeros and share its memory with nothing else.
   bool arena_reads_zeros = false;

@@ -62,6 +62,7 @@ Result<WorkspaceState::Generator*> WorkspaceState::generator(const std::string& 
 Result<Array> Workspace::random_uniform(const Shape& shape, const std::string& device) const {
   IGNIS_TRY_ASSIGN(const int64_t count, checked_element_count(shape));
   IGNIS_TRY_ASSIGN(const std::string name, state_->device_name(device));
+  if (count == 0) return zeros(shape, DType::Float32, name);
   IGNIS_TRY_ASSIGN(const WorkspaceState::Generator* generator, state_->generator(name));
   const StorageRef counter = generator->counter;
   return catch_graph_error([&]() -> Result<Array> {

@@ -35,6 +35,12 @@ int Recording::find(uint64_t base) const {
   return -1;
 }
 
+void Recording::note_replayed() const {
+  for (const std::weak_ptr<Storage>& weak : written) {
+    if (const StorageRef storage = weak.lock()) storage->leaves->note_replayed(*storage);
+  }
+}
+
 void Recording::place_parts() {
   for (size_t i = 0; i < buffers.size(); ++i) {
     exec::Placement& part = buffers[i].part;
@@ -85,6 +91,7 @@ int Recorder::add(const StorageRef& storage, bool is_written) {
     recording_.buffers.push_back(std::move(made));
   }
   if (is_written) {
+    if (!touched.is_written) recording_.written.push_back(storage);
     touched.is_written = true;
     recording_.buffers[static_cast<size_t>(touched.buffer)].is_constant = false;
     storage->contents = Contents::Recorded;
@@ -136,7 +143,7 @@ Status Recorder::add(const PlanSchedule& plan, const std::string& key,
       view.buffer = number[static_cast<size_t>(view.buffer)];
     }
     recording_.schedule.calls.push_back(std::move(made));
-    recording_.calls.push_back({draws_random, {}});
+    recording_.calls.push_back({draws_random});
   }
   return {};
 }
@@ -157,6 +164,7 @@ void Recorder::add_copy(const StorageRef& to, const StorageRef& from) {
 
 Result<Recording> Recorder::finish() {
   is_finished_ = true;
+  recording_.note_replayed();  // nothing that was computed while recording is there before a run
   for (auto& [id, touched] : touched_) {
     const StorageRef storage = touched.storage.lock();
     exec::ScheduleBuffer& buffer = recording_.schedule.buffers[static_cast<size_t>(touched.buffer)];
@@ -192,6 +200,7 @@ void Recorder::mark_computed() {
 
 void Recorder::poison() {
   is_finished_ = true;
+  recording_.note_replayed();
   for (auto& [id, touched] : touched_) {
     const StorageRef storage = touched.storage.lock();
     if (storage != nullptr && touched.is_written) storage->contents = Contents::Poisoned;

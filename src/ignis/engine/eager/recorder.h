@@ -33,7 +33,6 @@ struct RecordedBuffer {
 
 struct RecordedCall {
   bool draws_random = false;
-  std::string layer;
 };
 
 /// Calls that a function would have run. What has memory is in schedule.buffers[i].memory: storages from before, storages that
@@ -41,14 +40,18 @@ struct RecordedCall {
 /// place, or run-time variables.
 struct Recording {
   exec::Schedule schedule;
-  std::vector<RecordedBuffer> buffers;  ///< one for each of the schedule
-  std::vector<RecordedCall> calls;      ///< one for each of the schedule
-  std::vector<std::string> variables;   ///< by ScheduleBuffer::variable
+  std::vector<RecordedBuffer> buffers;          ///< one for each of the schedule
+  std::vector<RecordedCall> calls;              ///< one for each of the schedule
+  std::vector<std::string> variables;           ///< by ScheduleBuffer::variable
+  std::vector<std::weak_ptr<Storage>> written;  ///< that its calls write
 
   /// Gives buffers that are parts of blocks, and are no numbered inputs by now, their memory: they become looks at the block.
   /// Before anything that asks which buffers have memory.
   void place_parts();
 
+  /// After each run of the calls: values that arrays had before are not taken for theirs now. Tensors of storages that the
+  /// calls write go on and read what the last run wrote. Allocates nothing.
+  void note_replayed() const;
   /// The buffer of a storage, or -1 when no call touches it.
   int find(uint64_t base) const;
   std::vector<int> constant_buffers() const;

@@ -185,6 +185,57 @@ TEST_P(RecorderOnEveryPlace, CopiesAreCalls) {
   EXPECT_EQ(read(ws, sum), (Floats{2, 3}));
 }
 
+TEST_P(RecorderOnEveryPlace, WhatIsMadeInsideIsMadeAtEveryReplay) {
+  Array x = make({2}, {1, 2}), sum, product;
+  Recorder recorder;
+  const Recording made = record(ws, recorder, [&] {
+    sum = take(ws.zeros({2}));
+    ASSERT_TRUE(ok(ws.assign(sum, tensor::add(sum.value(), x.value()))));
+    product = make({2}, {3, 4});
+    ASSERT_TRUE(ok(ws.assign(product, tensor::mul(product.value(), x.value()))));
+  });
+  for (int i = 0; i < 3; ++i) {
+    const auto v = static_cast<float>(i);
+    ASSERT_TRUE(ok(ws.assign(x, make({2}, {v, v + 1}))));
+    ASSERT_TRUE(ok(ws.run(made)));
+    recorder.mark_computed();
+    EXPECT_EQ(read(ws, sum), (Floats{v, v + 1}));
+    EXPECT_EQ(read(ws, product), (Floats{3 * v, 4 * (v + 1)}));
+  }
+}
+
+TEST_P(RecorderOnEveryPlace, ValuesFromBeforeAReplayAreNotTakenForThoseAfterIt) {
+  Array state = make({2}, {1, 2});
+  const tensor::Tensor twice = tensor::mul(state.value(), 2);
+  Recorder recorder;
+  Array inside;
+  const Recording made = record(ws, recorder, [&] {
+    inside = take(ws.compute(tensor::add(tensor::mul(state.value(), 2), 1)));
+    ASSERT_TRUE(ok(ws.assign(state, tensor::add(state.value(), 10))));
+  });
+  EXPECT_EQ(reason(ws.compute(twice)), "StaleValue");
+  ASSERT_TRUE(ok(ws.run(made)));
+  recorder.mark_computed();
+  EXPECT_EQ(read(ws, inside), (Floats{3, 5}));
+  const Array first = take(ws.compute(tensor::mul(state.value(), 2)));
+  EXPECT_EQ(read(ws, first), (Floats{22, 24}));
+  const Array lazy = take(ws.lazy(tensor::mul(state.value(), 2)));
+  ASSERT_TRUE(ok(ws.run(made)));
+  EXPECT_EQ(read(ws, first), (Floats{22, 24}));
+  EXPECT_EQ(read(ws, take(ws.clone(lazy))), (Floats{42, 44})) << "it reads what the last run wrote";
+  EXPECT_EQ(read(ws, inside), (Floats{23, 25}));
+}
+
+TEST_P(RecorderOnEveryPlace, APauseDoesNotWriteWhatIsOnlyRecorded) {
+  const Array a = make({2}, {1, 2});
+  Recorder recorder;
+  record(ws, recorder, [&] {
+    Array recorded = take(ws.compute(tensor::add(a.value(), 1)));
+    const Workspace::Pause pause(ws);
+    EXPECT_EQ(reason(ws.assign(recorded, a)), "DataAccessDuringCapture");
+  });
+}
+
 TEST_P(RecorderOnEveryPlace, VariablesAndPartsOfBlocks) {
   const runtime::MemoryRef block =
       take(ws.machine()->allocate(place->device, 256, runtime::Purpose::Data)).memory;

@@ -52,6 +52,7 @@ struct Storage : std::enable_shared_from_this<Storage> {
 
   exec::Placement placement() const { return {memory, offset_bytes, size_bytes}; }
 
+  uint64_t writes = 0;             ///< how often its contents have changed
   ir::Node leaf;                   ///< reads what is there now
   ir::Node computed;               ///< an expression that has this value; null: none, or no more
   exec::InputDevice input_device;  ///< for descriptions

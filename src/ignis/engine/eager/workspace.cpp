@@ -57,8 +57,13 @@ Result<Workspace> Workspace::create(WorkspaceOptions options) {
     device_options.threads = options.threads;
     IGNIS_TRY_ASSIGN(options.host, runtime::open_device(options.cpu, device_options));
   }
+  if (options.host->target().renderer == "interp") {
+    return Error(ErrorCode::Unsupported,
+                 "Device '" + options.host->name() +
+                     "' runs no programs; arrays need one that does, such as cpu:llvm.",
+                 "NoPrograms");
+  }
   if (options.program_cache == nullptr) options.program_cache = ProgramCache::open();
-  // Inputs of an eager run move: nothing is baked unless the caller wants it.
   state->host = options.host;
   state->leaves = std::make_shared<LeafTable>(std::make_shared<ir::Graph>());
   exec::MachineOptions machine_options;
@@ -166,7 +171,11 @@ Result<Array> Workspace::from_host(const HostTensor& value, const std::string& d
                      std::to_string(value.bytes.size()) + " are given.",
                  "WrongSize");
   }
-  return state_->make_from_bytes(value.bytes, value.dtype, value.shape, device);
+  IGNIS_TRY_ASSIGN(Array made,
+                   state_->make_from_bytes(value.bytes, value.dtype, value.shape, device));
+  // Recorded calls may write it: each replay starts from the data.
+  if (is_recording()) return clone(made.set_name("host data").mark_constant());
+  return made;
 }
 
 Result<Array> Workspace::wrap(const ExternalMemory& memory, DType dtype, const Shape& shape) const {
@@ -223,6 +232,7 @@ Result<Array> Workspace::zeros(const Shape& shape, DType dtype, const std::strin
                  "dtype " + std::string(to_string(dtype)) + " has no storage.", "WrongSize");
   }
   IGNIS_TRY_ASSIGN(const std::string name, state_->device_name(device));
+  if (is_recording()) return compute(tensor::Tensor::zeros(graph(), shape, dtype), name);
   StorageRef storage = state_->leaves->make(dtype, shape, name);
   IGNIS_TRY_ASSIGN(
       storage->memory,
@@ -485,6 +495,7 @@ Status Workspace::run(const exec::Schedule& schedule, std::vector<exec::BoundInp
 
 Status Workspace::run(Recording recording) const {
   recording.place_parts();
+  recording.note_replayed();
   return state_->run(recording.schedule, {}, recording.variables);
 }
 

@@ -77,13 +77,14 @@ class Workspace {
   WorkspaceCounts counts() const;
 
   // --- arrays ---
+  /// While calls are recorded these two are calls as well, so that each replay starts from the data.
   Result<Array> from_host(const HostTensor& value, const std::string& device = {}) const;
+  Result<Array> zeros(const Shape& shape, DType dtype = DType::Float32,
+                      const std::string& device = {}) const;
   /// Memory of the host that stays where it is; devices map it.
   Result<Array> wrap(const ExternalMemory& memory, DType dtype, const Shape& shape) const;
   /// Memory of a device or the host with contents, a part of a block perhaps: the output of a replay.
   Result<Array> adopt(const exec::Placement& at, DType dtype, const Shape& shape) const;
-  Result<Array> zeros(const Shape& shape, DType dtype = DType::Float32,
-                      const std::string& device = {}) const;
   /// Not computed before it is realized. `device` is for expressions that read no array.
   Result<Array> lazy(const tensor::Tensor& value, const std::string& device = {}) const;
   /// A number that each run binds: rank 0, int64. The same name gives the same tensor, whatever its value is.

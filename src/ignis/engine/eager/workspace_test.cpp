@@ -231,6 +231,11 @@ TEST_P(OnEveryPlace, ZerosAndEmptyArrays) {
   EXPECT_EQ(read(ws, none), Floats{});
   const Array slice = take(zeros.slice({{1, 1}, {0, 2}}));
   EXPECT_EQ(read(ws, slice), Floats{});
+  Array sum = take(ws.compute(tensor::add(none.value(), 1)));
+  EXPECT_EQ(read(ws, sum), Floats{});
+  ASSERT_TRUE(ok(ws.assign(sum, none)));
+  EXPECT_EQ(read(ws, take(ws.copy_to(none, "CPU"))), Floats{});
+  EXPECT_EQ(read(ws, take(ws.random_uniform({0}))), Floats{});
 }
 
 TEST_P(OnEveryPlace, ConstantsAreVirtualUntilTheyAreCloned) {
@@ -357,6 +362,14 @@ TEST(Workspace, RefusesWhatDoesNotBelong) {
     lost = tensor::add(gone.value(), 1);
   }
   EXPECT_EQ(reason(ws.compute(lost)), "LostValue");
+}
+
+TEST(Workspace, NeedsAHostThatRunsPrograms) {
+  WorkspaceOptions options;
+  options.cpu = "cpu:interp";
+  EXPECT_EQ(reason(Workspace::create(options)), "NoPrograms");
+  options.cpu = "tpu";
+  EXPECT_FALSE(Workspace::create(options));
 }
 
 TEST(Workspace, ALazyArrayKeepsWhatItReads) {
