@@ -80,7 +80,7 @@ Result<Isa> parse_features(std::string_view text) {
     known += (known.empty() ? "" : isa == Isa::Neon ? " and " : ", ") + name;
   }
   return Error(ErrorCode::InvalidArgument,
-               "'" + std::string(text) + "' are no features of a CPU; there are " + known +
+               "'" + std::string(text) + "' is no instruction set of a CPU; there are " + known +
                    ", with or without the architecture.",
                "UnknownFeature");
 }

@@ -184,7 +184,9 @@ void Chooser::choose_tile() {
   // vector (depthwise windows), the inputs that neighbouring copies share take as many again.
   const bool wide_file = target_.vector_registers >= 32;
   const bool in_lanes = all_in_lanes();
-  const int64_t budget = in_lanes ? target_.vector_registers / 2 : wide_file ? 24 : 12;
+  // AArch64 has no memory operands: what x86 multiplies straight from memory takes registers there.
+  const int64_t file_budget = !wide_file ? 12 : target_.arch == Arch::AArch64 ? 20 : 24;
+  const int64_t budget = in_lanes ? target_.vector_registers / 2 : file_budget;
   // A packed operand fixes how many vectors lie side by side.
   int64_t panel = 0;
   for (const ReduceSite* r : reduces) {
