@@ -224,11 +224,12 @@ Result<Array> Array::view(ArrayStep step, Shape shape, std::vector<int64_t> stri
   return from(std::move(made));
 }
 
-exec::Placement Array::base_memory() const {
+exec::Placement Array::base_memory(int lane) const {
   if (state_->storage == nullptr) return {};
-  return state_->storage->placement();
+  return state_->storage->placement(static_cast<size_t>(lane));
 }
 
+int Array::lane_count() const { return static_cast<int>(split_devices(state_->device).size()); }
 int64_t Array::offset_elements() const { return state_->offset; }
 std::vector<int64_t> Array::strides() const { return state_->strides; }
 bool Array::is_contiguous() const { return state_->storage != nullptr && state_->is_contiguous(); }
@@ -255,12 +256,14 @@ TensorArgument describe(const Array& array) {
   if (state.storage == nullptr) return made;
   Storage& storage = *state.storage;
   made.base = storage.id;
-  const runtime::QueuedDevice* device = state.workspace->machine->find(storage.device);
-  storage.input_device = {storage.device, device == nullptr ? 1 : device->generation()};
+  for (size_t i = 0; i < storage.lanes.size(); ++i) {
+    const runtime::QueuedDevice* device = state.workspace->machine->find(storage.lanes[i].device);
+    storage.input_devices[i].generation = device == nullptr ? 1 : device->generation();
+  }
   exec::InputDescription& to = made.description;
   const auto item = static_cast<int64_t>(size_bytes(state.dtype));
   to.layout = storage.layout;
-  to.devices = {&storage.input_device, 1};
+  to.devices = storage.input_devices;
   to.memory_class = storage.memory_class;
   to.size_bytes.value = element_count(state.shape) * item;
   to.base_bytes = storage.size_bytes;
@@ -268,10 +271,14 @@ TensorArgument describe(const Array& array) {
   to.strides = state.stride_numbers;
   to.offset_bytes.value = state.offset * item;
   // Memory that the host does not see starts where its device wants it: aligned for everything.
-  const std::byte* host = storage.memory == nullptr ? nullptr : storage.memory->host();
-  to.alignment_bytes =
-      exec::alignment_class(reinterpret_cast<uint64_t>(host) + storage.offset_bytes +
-                            static_cast<uint64_t>(to.offset_bytes.value));
+  to.alignment_bytes = exec::alignment_class(0);
+  for (const StorageLane& lane : storage.lanes) {
+    const std::byte* host = lane.memory == nullptr ? nullptr : lane.memory->host();
+    to.alignment_bytes =
+        std::min(to.alignment_bytes,
+                 exec::alignment_class(reinterpret_cast<uint64_t>(host) + storage.offset_bytes +
+                                       static_cast<uint64_t>(to.offset_bytes.value)));
+  }
   return made;
 }
 

@@ -31,8 +31,9 @@ class Array {
   explicit operator bool() const { return state_ != nullptr; }
 
   DType dtype() const;
+  /// Of one lane.
   const Shape& shape() const;
-  /// Where it lies or will lie; empty for what has no device.
+  /// Where it lies or will lie, several devices with commas; empty for what has no device.
   const std::string& device() const;
   bool is_realized() const;
   /// A constant without device: realizing does not give it storage, Workspace::clone() makes an array of it.
@@ -66,7 +67,9 @@ class Array {
   Result<Array> reshape(const Shape& shape) const;
 
   /// The whole storage under it, which may be a part of a block. Without memory for an array that is not realized, or only by recorded calls.
-  exec::Placement base_memory() const;
+  exec::Placement base_memory(int lane = 0) const;
+  /// Devices that it lies on; 0 for what has none.
+  int lane_count() const;
   /// Of this view, in elements and from the start of the base.
   int64_t offset_elements() const;
   std::vector<int64_t> strides() const;

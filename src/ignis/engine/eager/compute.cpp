@@ -10,6 +10,59 @@ namespace ignis::engine {
 
 using ir::Node;
 
+void place_storage(exec::Schedule& schedule, int buffer, const Storage& storage) {
+  if (storage.lanes.size() == 1) return place_buffer(schedule, buffer, storage.placement());
+  exec::ScheduleBuffer& to = schedule.buffers[static_cast<size_t>(buffer)];
+  to.input = -1;
+  to.devices.clear();
+  to.memory.clear();
+  for (const StorageLane& lane : storage.lanes) {
+    to.devices.push_back(lane.device);
+    to.memory.push_back(lane.memory);
+  }
+}
+
+std::vector<exec::ScheduleCall> make_copies(const Storage& to, int to_buffer, const Storage& from,
+                                            int from_buffer) {
+  exec::ScheduleCall whole;
+  whole.kind = exec::CallKind::Copy;
+  whole.name = "copy";
+  whole.outs = {0};
+  whole.ins = {1};
+  whole.arguments.resize(2);
+  whole.arguments[0].buffer = to_buffer;
+  whole.arguments[1].buffer = from_buffer;
+  whole.bytes = static_cast<double>(std::min(to.size_bytes, from.size_bytes));
+  if (to.lanes.size() == from.lanes.size()) return {whole};
+  // Parts of the single one, one for each lane.
+  const size_t many = to.lanes.size() > from.lanes.size() ? 0 : 1;
+  const size_t count = std::max(to.lanes.size(), from.lanes.size());
+  const auto part_bytes = static_cast<int64_t>(std::min(to.size_bytes, from.size_bytes));
+  std::vector<exec::ScheduleCall> made(count, whole);
+  for (size_t lane = 0; lane < count; ++lane) {
+    const auto at = static_cast<int64_t>(lane);
+    exec::ViewStep select, part;
+    select.kind = exec::ViewStep::Kind::Lane;
+    select.lane = static_cast<int>(lane);
+    part.begin = at * part_bytes;
+    part.end = (at + 1) * part_bytes;
+    made[lane].arguments[many].steps = {select};
+    made[lane].arguments[1 - many].steps = {part};
+  }
+  return made;
+}
+
+Result<std::vector<runtime::MemoryRef>> allocate_zeroed_lanes(exec::Machine& machine,
+                                                              const std::string& devices,
+                                                              uint64_t size_bytes) {
+  std::vector<runtime::MemoryRef> lanes;
+  for (const std::string& device : split_devices(devices)) {
+    IGNIS_TRY_ASSIGN(runtime::MemoryRef memory, allocate_zeroed(machine, device, size_bytes));
+    lanes.push_back(std::move(memory));
+  }
+  return lanes;
+}
+
 Status WorkspaceState::run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs,
                            const std::vector<std::string>& names) {
   std::vector<int64_t> values;
@@ -108,9 +161,7 @@ Status WorkspaceState::execute(CompiledPlan& plan, const std::string& key,
     IGNIS_TRY_ASSIGN(PlanSchedule made, plan_schedule(plan.plan, schedule_options));
     if (made.arena >= 0) {
       exec::ScheduleBuffer& arena = made.schedule.buffers[static_cast<size_t>(made.arena)];
-      IGNIS_TRY_ASSIGN(runtime::MemoryRef memory,
-                       allocate_zeroed(*machine, device, arena.size_bytes));
-      arena.memory = {std::move(memory)};
+      IGNIS_TRY_ASSIGN(arena.memory, allocate_zeroed_lanes(*machine, device, arena.size_bytes));
     }
     plan.eager = std::move(made);
   }
@@ -120,7 +171,7 @@ Status WorkspaceState::execute(CompiledPlan& plan, const std::string& key,
     const size_t count = plan.eager->inputs.size();
     const int number = i < count ? plan.eager->inputs[i] : plan.eager->outputs[i - count];
     if (ports[i]->variable.empty()) {
-      place_buffer(schedule, number, ports[i]->placement());
+      place_storage(schedule, number, *ports[i]);
       continue;
     }
     exec::ScheduleBuffer& cell = schedule.buffers[static_cast<size_t>(number)];
@@ -139,22 +190,14 @@ Status WorkspaceState::copy(const StorageRef& to, const StorageRef& from) {
     return {};
   }
   exec::Schedule schedule;
-  exec::ScheduleCall call;
-  call.kind = exec::CallKind::Copy;
-  call.name = "copy";
-  call.outs = {0};
-  call.ins = {1};
-  call.bytes = static_cast<double>(from->size_bytes);
-  call.arguments.resize(2);
-  call.arguments[1].buffer = 1;
-  schedule.calls.push_back(std::move(call));
   schedule.buffers.resize(2);
+  schedule.calls = make_copies(*to, 0, *from, 1);
   for (const int i : {0, 1}) {
     const Storage& storage = i == 0 ? *to : *from;
     exec::ScheduleBuffer& buffer = schedule.buffers[static_cast<size_t>(i)];
     buffer.name = storage.name;
-    buffer.size_bytes = from->size_bytes;
-    place_buffer(schedule, i, storage.placement());
+    buffer.size_bytes = storage.size_bytes;
+    place_storage(schedule, i, storage);
   }
   return run(schedule, {});
 }

@@ -1,5 +1,7 @@
 #include "ignis/engine/eager/leaves.h"
 
+#include "ignis/engine/eager/plan_schedule.h"
+
 #include <atomic>
 #include <charconv>
 #include <string_view>
@@ -19,11 +21,22 @@ Storage::Storage(std::shared_ptr<LeafTable> table, uint64_t number)
     : leaves(std::move(table)), id(number) {}
 Storage::~Storage() { leaves->forget(*this); }
 
+void Storage::set_memory(const exec::Machine& machine,
+                         const std::vector<runtime::MemoryRef>& memory) {
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    lanes[i].memory = memory[i];
+    const runtime::QueuedDevice* open = machine.find(lanes[i].device);
+    lanes[i].generation = open == nullptr ? 1 : open->generation();
+  }
+}
+
 StorageRef LeafTable::make(DType dtype, const Shape& shape, const std::string& device) {
   auto made = std::make_shared<Storage>(shared_from_this(), next_storage_id.fetch_add(1));
   made->dtype = dtype;
   made->shape = shape;
   made->device = device;
+  for (std::string& name : split_devices(device)) made->lanes.push_back({std::move(name), {}, 1});
+  for (const StorageLane& lane : made->lanes) made->input_devices.push_back({lane.device, 1});
   made->size_bytes = static_cast<uint64_t>(element_count(shape) * size_bytes(dtype));
   alive_[made->id] = made.get();
   return made;

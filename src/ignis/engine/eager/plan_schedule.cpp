@@ -43,7 +43,10 @@ bool is_short_run(const exec::Plan& plan) {
 class Builder {
  public:
   Builder(exec::Plan plan, const PlanScheduleOptions& options)
-      : plan_(std::move(plan)), options_(options), views_(plan_.buffers.size()) {}
+      : plan_(std::move(plan)),
+        options_(options),
+        devices_(split_devices(options.device)),
+        views_(plan_.buffers.size()) {}
 
   Result<PlanSchedule> build() {
     for (const exec::BufferPlan& buffer : plan_.buffers) {
@@ -60,7 +63,7 @@ class Builder {
   int add(const std::string& name, int64_t size_bytes) {
     exec::ScheduleBuffer buffer;
     buffer.name = name;
-    buffer.devices = {options_.device};
+    buffer.devices = devices_;
     buffer.size_bytes = static_cast<uint64_t>(size_bytes);
     made_.schedule.buffers.push_back(std::move(buffer));
     return static_cast<int>(made_.schedule.buffers.size()) - 1;
@@ -71,6 +74,7 @@ class Builder {
 
   exec::Plan plan_;
   const PlanScheduleOptions& options_;
+  std::vector<std::string> devices_;
   PlanSchedule made_;
   std::vector<exec::BufferView> views_;  // by buffer of the plan
 };
@@ -88,10 +92,13 @@ Status Builder::add_buffer(size_t index) {
   if (from.role != exec::BufferRole::Constant) return {};
   made_.constants.push_back(view.buffer);
   if (!options_.constant_memory) return {};
-  IGNIS_TRY_ASSIGN(runtime::MemoryRef memory, options_.constant_memory(options_.device, from));
-  if (memory != nullptr) {
-    made_.schedule.buffers[static_cast<size_t>(view.buffer)].memory = {std::move(memory)};
+  std::vector<runtime::MemoryRef> lanes;
+  for (const std::string& device : devices_) {
+    IGNIS_TRY_ASSIGN(runtime::MemoryRef memory, options_.constant_memory(device, from));
+    if (memory == nullptr) return {};
+    lanes.push_back(std::move(memory));
   }
+  made_.schedule.buffers[static_cast<size_t>(view.buffer)].memory = std::move(lanes);
   return {};
 }
 
@@ -152,6 +159,16 @@ std::vector<int64_t> choose_parts(const exec::Plan& plan, int threads) {
 Result<PlanSchedule> plan_schedule(exec::Plan plan, const PlanScheduleOptions& options) {
   IGNIS_TRY(exec::check_plan(plan));
   return Builder(std::move(plan), options).build();
+}
+
+std::vector<std::string> split_devices(const std::string& devices) {
+  std::vector<std::string> made;
+  for (size_t begin = 0; begin < devices.size();) {
+    const size_t end = std::min(devices.find(',', begin), devices.size());
+    made.push_back(devices.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return made;
 }
 
 void place_buffer(exec::Schedule& schedule, int buffer, const exec::Placement& at) {

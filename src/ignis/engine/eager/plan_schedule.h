@@ -20,7 +20,8 @@ using ConstantMemory =
     std::function<Result<runtime::MemoryRef>(const std::string& device, const exec::BufferPlan&)>;
 
 struct PlanScheduleOptions {
-  std::string device = "CPU";  ///< where all of it lies and runs; canonical
+  std::string device =
+      "CPU";  ///< where all of it lies and runs; canonical. Several with commas: on each of them
   /// On: outputs are bound at each run too, with the numbers behind those of the inputs. Off: they are placeholders.
   bool binds_outputs = false;
   /// On: every part of the arena that reads no zeros becomes a buffer of its own, for whoever plans the memory of several
@@ -69,6 +70,9 @@ class ConstantStore {
   std::mutex mutex_;
   std::map<Key, Placed> placed_;
 };
+
+/// "CUDA,CUDA:1" as its names; none of an empty text.
+std::vector<std::string> split_devices(const std::string& devices);
 
 /// Gives a buffer of one device memory. A part of a block becomes a look at the block: the calls' views are moved.
 void place_buffer(exec::Schedule& schedule, int buffer, const exec::Placement& at);

@@ -47,7 +47,7 @@ Result<WorkspaceState::Generator*> WorkspaceState::generator(const std::string& 
                          int64_t count) -> Result<StorageRef> {
     StorageRef storage = leaves->make(dtype, {count}, device);
     IGNIS_TRY(allocate(*storage));
-    IGNIS_TRY(write_memory(*machine, storage->memory, 0, bytes));
+    IGNIS_TRY(write_memory(*machine, storage->lanes[0].memory, 0, bytes));
     storage->name = dtype == DType::UInt32 ? "random key" : "random counter";
     storage->is_generator_state = true;
     return storage;
@@ -62,6 +62,12 @@ Result<WorkspaceState::Generator*> WorkspaceState::generator(const std::string& 
 Result<Array> Workspace::random_uniform(const Shape& shape, const std::string& device) const {
   IGNIS_TRY_ASSIGN(const int64_t count, checked_element_count(shape));
   IGNIS_TRY_ASSIGN(const std::string name, state_->device_name(device));
+  if (split_devices(name).size() > 1) {
+    return Error(
+        ErrorCode::Unsupported,
+        "Random numbers are drawn on one device; draw there and copy_to(\"" + name + "\").",
+        "SeveralDevices");
+  }
   if (count == 0) return zeros(shape, DType::Float32, name);
   IGNIS_TRY_ASSIGN(const WorkspaceState::Generator* generator, state_->generator(name));
   const StorageRef counter = generator->counter;
@@ -100,7 +106,7 @@ Status Workspace::manual_seed(uint64_t seed) const {
       IGNIS_TRY(state_->wait_for(*storage));
       const auto bytes = storage == generator.key ? std::as_bytes(std::span(key))
                                                   : std::as_bytes(std::span(&counter, 1));
-      IGNIS_TRY(write_memory(*state_->machine, storage->memory, 0, bytes));
+      IGNIS_TRY(write_memory(*state_->machine, storage->lanes[0].memory, 0, bytes));
       state_->leaves->outdate(*storage);
       storage->contents = Contents::Known;
     }

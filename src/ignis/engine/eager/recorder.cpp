@@ -71,7 +71,7 @@ int Recorder::add(const StorageRef& storage, bool is_written) {
     exec::ScheduleBuffer buffer;
     RecordedBuffer made;
     buffer.name = storage->name.empty() ? "t" + std::to_string(touched.buffer) : storage->name;
-    buffer.devices = {storage->device};
+    buffer.devices = split_devices(storage->device);
     buffer.size_bytes = storage->size_bytes;
     if (!storage->variable.empty()) {
       buffer.devices = {machine_->options().host_name};
@@ -79,12 +79,12 @@ int Recorder::add(const StorageRef& storage, bool is_written) {
       recording_.variables.push_back(storage->variable);
     } else if (storage->offset_bytes != 0) {
       made.part = storage->placement();
-    } else if (storage->memory != nullptr) {
-      buffer.memory = {storage->memory};
+    } else if (storage->has_memory()) {
+      for (const StorageLane& lane : storage->lanes) buffer.memory.push_back(lane.memory);
     }
     recording_.schedule.buffers.push_back(std::move(buffer));
     made.base = storage->id;
-    made.existed_before = storage->contents == Contents::Known && storage->memory != nullptr;
+    made.existed_before = storage->contents == Contents::Known && storage->has_memory();
     made.is_constant = storage->is_constant;
     made.is_generator_state = storage->is_generator_state;
     made.variable = storage->variable;
@@ -126,9 +126,7 @@ Status Recorder::add(const PlanSchedule& plan, const std::string& key,
     made.is_constant = std::find(plan.constants.begin(), plan.constants.end(),
                                  static_cast<int>(i)) != plan.constants.end();
     if (is_zeroed_arena) {
-      IGNIS_TRY_ASSIGN(runtime::MemoryRef memory,
-                       allocate_zeroed(*machine_, device, buffer.size_bytes));
-      buffer.memory = {std::move(memory)};
+      IGNIS_TRY_ASSIGN(buffer.memory, allocate_zeroed_lanes(*machine_, device, buffer.size_bytes));
       made.reads_zeros = true;
       arenas_[key] = number[i];
     }
@@ -149,17 +147,11 @@ Status Recorder::add(const PlanSchedule& plan, const std::string& key,
 }
 
 void Recorder::add_copy(const StorageRef& to, const StorageRef& from) {
-  exec::ScheduleCall call;
-  call.kind = exec::CallKind::Copy;
-  call.name = "copy";
-  call.arguments.resize(2);
-  call.arguments[1].buffer = add(from, false);
-  call.arguments[0].buffer = add(to, true);
-  call.outs = {0};
-  call.ins = {1};
-  call.bytes = static_cast<double>(to->size_bytes);
-  recording_.schedule.calls.push_back(std::move(call));
-  recording_.calls.emplace_back();
+  const int from_buffer = add(from, false), to_buffer = add(to, true);
+  for (exec::ScheduleCall& call : make_copies(*to, to_buffer, *from, from_buffer)) {
+    recording_.schedule.calls.push_back(std::move(call));
+    recording_.calls.emplace_back();
+  }
 }
 
 Result<Recording> Recorder::finish() {
@@ -175,18 +167,15 @@ Result<Recording> Recorder::finish() {
       continue;
     }
     made.is_live = true;
-    if (storage->memory != nullptr || !storage->variable.empty()) continue;
-    Result<runtime::MemoryRef> memory =
-        allocate_zeroed(*machine_, storage->device, storage->size_bytes);
+    if (storage->has_memory() || !storage->variable.empty()) continue;
+    Result<std::vector<runtime::MemoryRef>> memory =
+        allocate_zeroed_lanes(*machine_, storage->device, storage->size_bytes);
     if (!memory) {
       poison();
       return memory.error();
     }
-    storage->memory = *std::move(memory);
-    if (const runtime::QueuedDevice* device = machine_->find(storage->device)) {
-      storage->generation = device->generation();
-    }
-    buffer.memory = {storage->memory};
+    storage->set_memory(*machine_, *memory);
+    buffer.memory = *std::move(memory);
   }
   return recording_;
 }

@@ -47,6 +47,15 @@ struct Array::State {
 };
 
 uint64_t new_array_id();
+/// Gives a buffer the memory of a storage.
+void place_storage(exec::Schedule& schedule, int buffer, const Storage& storage);
+/// Copies between storages that are buffers of a schedule.
+std::vector<exec::ScheduleCall> make_copies(const Storage& to, int to_buffer, const Storage& from,
+                                            int from_buffer);
+/// Zeroed memory on each device. Errors: as allocate_zeroed().
+Result<std::vector<runtime::MemoryRef>> allocate_zeroed_lanes(exec::Machine& machine,
+                                                              const std::string& devices,
+                                                              uint64_t size_bytes);
 
 /// The view of `value`, a tensor of the base's shape.
 tensor::Tensor apply_view(const std::vector<ArrayStep>& view, tensor::Tensor value);
@@ -120,6 +129,7 @@ struct WorkspaceState : std::enable_shared_from_this<WorkspaceState> {
   Status execute(CompiledPlan& plan, const std::string& key, const Expression& expression,
                  const std::vector<StorageRef>& outputs, const std::string& device,
                  bool draws_random = false);
+  /// Dense bytes from lane to lane; from several lanes into the parts of one, or the other way.
   Status copy(const StorageRef& to, const StorageRef& from);
   /// Storages with the values of the roots on one device.
   Result<std::vector<StorageRef>> compute(std::vector<ir::Node> roots, const std::string& device,

@@ -21,6 +21,23 @@ Error no_array() {
                "NoArray");
 }
 
+/// The shape of a lane when what `from` holds is on `lanes` devices: the leading axis is cut, or joined.
+Result<Shape> reshape_lanes(const Array& from, size_t lanes) {
+  Shape shape = from.shape();
+  const auto before = static_cast<int64_t>(from.lane_count()), after = static_cast<int64_t>(lanes);
+  if (before == after) return shape;
+  const bool fits = !shape.empty() && (before == 1 || after == 1) && shape[0] * before % after == 0;
+  if (!fits) {
+    return Error(ErrorCode::InvalidArgument,
+                 "An array of " + to_string(shape) + " on " + std::to_string(before) +
+                     " devices goes to " + std::to_string(after) +
+                     "; one of both is 1, and the leading axis is cut in equal parts.",
+                 "LaneCount");
+  }
+  shape[0] = shape[0] * before / after;
+  return shape;
+}
+
 /// Copies a view's elements out of its base, row by row.
 void gather(const std::byte* base, const std::vector<int64_t>& strides, const Shape& shape,
             size_t item, std::byte* to) {
@@ -101,19 +118,26 @@ WorkspaceCounts Workspace::counts() const {
 
 Result<std::string> WorkspaceState::device_name(const std::string& asked) const {
   if (asked.empty()) return options.default_device;
-  std::string name = runtime::canonical_device_name(asked);
-  if (name == machine->options().host_name || machine->find(name) != nullptr) return name;
-  return Error(ErrorCode::NotFound, "Device '" + name + "' is not open in this workspace.",
-               "NoSuchDevice");
+  std::string names;
+  for (const std::string& one : split_devices(asked)) {
+    const std::string name = runtime::canonical_device_name(one);
+    if (name != machine->options().host_name && machine->find(name) == nullptr) {
+      return Error(ErrorCode::NotFound, "Device '" + name + "' is not open in this workspace.",
+                   "NoSuchDevice");
+    }
+    names += (names.empty() ? "" : ",") + name;
+  }
+  return names;
 }
 
 Status WorkspaceState::allocate(Storage& storage) {
-  IGNIS_TRY_ASSIGN(const exec::Placement made,
-                   machine->allocate(storage.device, storage.size_bytes, runtime::Purpose::Data));
-  storage.memory = made.memory;
-  if (const runtime::QueuedDevice* device = machine->find(storage.device)) {
-    storage.generation = device->generation();
+  std::vector<runtime::MemoryRef> memory;
+  for (const StorageLane& lane : storage.lanes) {
+    IGNIS_TRY_ASSIGN(const exec::Placement made,
+                     machine->allocate(lane.device, storage.size_bytes, runtime::Purpose::Data));
+    memory.push_back(made.memory);
   }
+  storage.set_memory(*machine, memory);
   return {};
 }
 
@@ -130,7 +154,7 @@ Result<Array> WorkspaceState::make_from_bytes(std::span<const std::byte> bytes, 
   IGNIS_TRY_ASSIGN(const std::string name, device_name(device));
   StorageRef storage = leaves->make(dtype, shape, name);
   IGNIS_TRY(allocate(*storage));
-  IGNIS_TRY(write_memory(*machine, storage->memory, 0, bytes));
+  IGNIS_TRY(write_memory(*machine, storage->lanes[0].memory, 0, bytes));
   return make_array(std::move(storage));
 }
 
@@ -145,16 +169,19 @@ Status WorkspaceState::check_usable(const Storage& storage) const {
                  shown(storage) + " is written by calls that were recorded and have not run.",
                  recorder != nullptr ? "DataAccessDuringCapture" : "NotComputed");
   }
-  const runtime::QueuedDevice* device = machine->find(storage.device);
-  if (device == nullptr || storage.memory == nullptr ||
-      device->generation() == storage.generation || device->is_whole(*storage.memory)) {
-    return {};
+  for (const StorageLane& lane : storage.lanes) {
+    const runtime::QueuedDevice* device = machine->find(lane.device);
+    if (device == nullptr || lane.memory == nullptr || device->generation() == lane.generation ||
+        device->is_whole(*lane.memory)) {
+      continue;
+    }
+    return Error(ErrorCode::DeviceLost,
+                 shown(storage) + " was made in generation " + std::to_string(lane.generation) +
+                     " of " + lane.device + ", which is now in generation " +
+                     std::to_string(device->generation()) + " and did not keep it; make it anew.",
+                 "StorageLost");
   }
-  return Error(ErrorCode::DeviceLost,
-               shown(storage) + " was made in generation " + std::to_string(storage.generation) +
-                   " of " + storage.device + ", which is now in generation " +
-                   std::to_string(device->generation()) + " and did not keep it; make it anew.",
-               "StorageLost");
+  return {};
 }
 
 Status WorkspaceState::wait_for(const Storage& storage) const {
@@ -171,8 +198,13 @@ Result<Array> Workspace::from_host(const HostTensor& value, const std::string& d
                      std::to_string(value.bytes.size()) + " are given.",
                  "WrongSize");
   }
+  IGNIS_TRY_ASSIGN(const std::string name, state_->device_name(device));
+  if (split_devices(name).size() > 1) {
+    IGNIS_TRY_ASSIGN(const Array whole, from_host(value, state_->machine->options().host_name));
+    return copy_to(whole, name);
+  }
   IGNIS_TRY_ASSIGN(Array made,
-                   state_->make_from_bytes(value.bytes, value.dtype, value.shape, device));
+                   state_->make_from_bytes(value.bytes, value.dtype, value.shape, name));
   // Recorded calls may write it: each replay starts from the data.
   if (is_recording()) return clone(made.set_name("host data").mark_constant());
   return made;
@@ -194,8 +226,8 @@ Result<Array> Workspace::wrap(const ExternalMemory& memory, DType dtype, const S
                  "WrongSize");
   }
   StorageRef storage = state_->leaves->make(dtype, shape, state_->machine->options().host_name);
-  storage->memory =
-      exec::wrap_host_memory(storage->device, memory.bytes, memory.size_bytes, memory.keeps);
+  storage->set_memory(*state_->machine, {exec::wrap_host_memory(storage->device, memory.bytes,
+                                                                memory.size_bytes, memory.keeps)});
   storage->memory_class = exec::MemoryClass::External;
   storage->layout = memory.layout;
   storage->is_writable = memory.is_writable;
@@ -217,11 +249,8 @@ Result<Array> Workspace::adopt(const exec::Placement& at, DType dtype, const Sha
   }
   IGNIS_TRY_ASSIGN(const std::string device, state_->device_name(at.memory->owner()));
   StorageRef storage = state_->leaves->make(dtype, shape, device);
-  storage->memory = at.memory;
+  storage->set_memory(*state_->machine, {at.memory});
   storage->offset_bytes = at.offset_bytes;
-  if (const runtime::QueuedDevice* open = state_->machine->find(device)) {
-    storage->generation = open->generation();
-  }
   return state_->make_array(std::move(storage));
 }
 
@@ -234,12 +263,10 @@ Result<Array> Workspace::zeros(const Shape& shape, DType dtype, const std::strin
   IGNIS_TRY_ASSIGN(const std::string name, state_->device_name(device));
   if (is_recording()) return compute(tensor::Tensor::zeros(graph(), shape, dtype), name);
   StorageRef storage = state_->leaves->make(dtype, shape, name);
-  IGNIS_TRY_ASSIGN(
-      storage->memory,
-      allocate_zeroed(*state_->machine, name, static_cast<uint64_t>(count * size_bytes(dtype))));
-  if (const runtime::QueuedDevice* open = state_->machine->find(name)) {
-    storage->generation = open->generation();
-  }
+  IGNIS_TRY_ASSIGN(const std::vector<runtime::MemoryRef> memory,
+                   allocate_zeroed_lanes(*state_->machine, name,
+                                         static_cast<uint64_t>(count * size_bytes(dtype))));
+  storage->set_memory(*state_->machine, memory);
   return state_->make_array(std::move(storage));
 }
 
@@ -416,8 +443,9 @@ Result<Array> Workspace::copy_to(const Array& array, const std::string& device) 
     return state_->make_array(std::move(made.front()));
   }
   IGNIS_TRY_ASSIGN(const Array from, contiguous(array));
-  StorageRef to = state_->leaves->make(from.dtype(), from.shape(), name);
-  if (!is_recording()) IGNIS_TRY(state_->allocate(*to));
+  IGNIS_TRY_ASSIGN(Shape shape, reshape_lanes(from, split_devices(name).size()));
+  StorageRef to = state_->leaves->make(from.dtype(), shape, name);
+  if (!is_recording() || to->size_bytes == 0) IGNIS_TRY(state_->allocate(*to));
   if (to->size_bytes != 0) IGNIS_TRY(state_->copy(to, from.state_->storage));
   return state_->make_array(std::move(to));
 }
@@ -445,7 +473,11 @@ Result<HostTensor> Workspace::to_host(const Array& array) const {
   }
   StorageRef storage = read.state_->storage;
   IGNIS_TRY(state_->check_usable(*storage));
-  if (storage->memory->host() == nullptr) {  // the host does not see its device's memory
+  if (storage->lanes.size() > 1) {  // joined along the leading axis
+    IGNIS_TRY_ASSIGN(const Array whole, copy_to(read, state_->machine->options().host_name));
+    return to_host(whole);
+  }
+  if (storage->lanes[0].memory->host() == nullptr) {  // the host does not see the memory
     StorageRef seen =
         state_->leaves->make(storage->dtype, storage->shape, state_->machine->options().host_name);
     IGNIS_TRY(state_->allocate(*seen));
@@ -455,7 +487,7 @@ Result<HostTensor> Workspace::to_host(const Array& array) const {
   IGNIS_TRY(state_->wait_for(*storage));
   HostTensor made = HostTensor::zeros(read.dtype(), read.shape());
   const auto item = static_cast<size_t>(size_bytes(read.dtype()));
-  const std::byte* base = storage->memory->host() + storage->offset_bytes +
+  const std::byte* base = storage->lanes[0].memory->host() + storage->offset_bytes +
                           static_cast<size_t>(read.offset_elements()) * item;
   if (read.is_contiguous()) {
     if (!made.bytes.empty()) std::memcpy(made.bytes.data(), base, made.bytes.size());

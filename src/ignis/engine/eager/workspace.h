@@ -51,6 +51,10 @@ struct WorkspaceCounts {
   TemplateCacheCounts templates;
 };
 
+/// A device is "CPU" or an open device's name. "CUDA,CUDA:1" means both: such an array has a lane on each, every function is
+/// computed by each lane on its own part, shape() is that of a lane, and the host writes and reads the lanes joined along the
+/// leading axis. copy_to() cuts and joins.
+///
 /// Where arrays live: a graph, open devices, and what was compiled for them. Copies are the same workspace. One thread uses a
 /// workspace and its arrays at a time.
 ///

@@ -364,6 +364,49 @@ TEST(Workspace, RefusesWhatDoesNotBelong) {
   EXPECT_EQ(reason(ws.compute(lost)), "LostValue");
 }
 
+TEST(Workspace, LanesComputeSideBySide) {
+  auto place = make_place(PlaceKind::TwoDevices);
+  Workspace& ws = place->ws();
+  const std::string both = "cuda,amd";
+  const Array x = take(ws.from_host(floats({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), both));
+  EXPECT_EQ(x.device(), "CUDA,AMD");
+  EXPECT_EQ(x.lane_count(), 2);
+  EXPECT_EQ(x.shape(), (Shape{2, 2}));
+  EXPECT_EQ(x.base_memory(0).memory->owner(), "CUDA");
+  EXPECT_EQ(x.base_memory(1).memory->owner(), "AMD");
+  EXPECT_EQ(read(ws, x), (Floats{1, 2, 3, 4, 5, 6, 7, 8}));
+  Array y = take(ws.zeros({2, 2}, DType::Float32, both));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(ok(ws.assign(y, tensor::add(y.value(), x.value()))));
+  EXPECT_EQ(read(ws, y), (Floats{3, 6, 9, 12, 15, 18, 21, 24}));
+  // Each lane on its own part.
+  EXPECT_EQ(read(ws, take(ws.compute(tensor::sum(x.value(), {0}, true)))), (Floats{4, 6, 12, 14}));
+  const Array turned = take(x.permute({1, 0}));
+  EXPECT_EQ(read(ws, turned), (Floats{1, 3, 2, 4, 5, 7, 6, 8}));
+  const Array whole = take(ws.copy_to(y, "cuda"));
+  EXPECT_EQ(whole.shape(), (Shape{4, 2}));
+  EXPECT_EQ(read(ws, whole), read(ws, y));
+  EXPECT_EQ(read(ws, take(ws.copy_to(whole, "amd,cuda"))), read(ws, y));
+  const Array one = take(ws.from_host(floats({2, 2}, {1, 1, 1, 1}), "cuda"));
+  EXPECT_EQ(reason(ws.compute(tensor::add(x.value(), one.value()))), "WrongDevice");
+  EXPECT_EQ(reason(ws.from_host(floats({3}, {1, 2, 3}), both)), "LaneCount");
+  EXPECT_EQ(reason(ws.random_uniform({2}, both)), "SeveralDevices");
+  const TensorArgument described = describe(x);
+  ASSERT_EQ(described.description.devices.size(), 2u);
+  EXPECT_EQ(described.description.devices[1].name, "AMD");
+  // Recorded as one call of all lanes.
+  Recorder recorder;
+  Array z;
+  ASSERT_TRUE(ok(ws.set_recorder(&recorder)));
+  z = take(ws.compute(tensor::mul(x.value(), 2)));
+  ASSERT_TRUE(ok(ws.set_recorder(nullptr)));
+  const Recording made = take(recorder.finish());
+  ASSERT_EQ(made.schedule.calls.size(), 1u);
+  EXPECT_EQ(made.schedule.buffers[0].devices.size(), 2u);
+  ASSERT_TRUE(ok(ws.run(made)));
+  recorder.mark_computed();
+  EXPECT_EQ(read(ws, z), (Floats{2, 4, 6, 8, 10, 12, 14, 16}));
+}
+
 TEST(Workspace, NeedsAHostThatRunsPrograms) {
   WorkspaceOptions options;
   options.cpu = "cpu:interp";
