@@ -2,6 +2,7 @@
 
 #include "ignis/engine/eager/test_places.h"
 
+#include "tests/support/seed.h"
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -380,14 +381,14 @@ class RandomProgram {
   int recorded_steps_ = 0;
 };
 
-class RandomArrays : public testing::TestWithParam<PlaceKind> {};
+class RandomArrays : public ::testing::TestWithParam<PlaceKind> {};
 INSTANTIATE_TEST_SUITE_P(Places, RandomArrays,
-                         testing::Values(PlaceKind::Cpu, PlaceKind::TwoDevices,
-                                         PlaceKind::NoCopyQueue, PlaceKind::Unified,
-                                         PlaceKind::Hidden));
+                         ::testing::Values(PlaceKind::Cpu, PlaceKind::TwoDevices,
+                                           PlaceKind::NoCopyQueue, PlaceKind::Unified,
+                                           PlaceKind::Hidden));
 
 TEST_P(RandomArrays, ProgramsComeToWhatVectorsComeTo) {
-  const auto seed = static_cast<uint64_t>(from_environment("IGNIS_TEST_SEED", 1));
+  const uint64_t seed = ignis::testing::test_seed();
   const int64_t steps = from_environment("IGNIS_TEST_STEPS", 1500);
   SCOPED_TRACE("IGNIS_TEST_SEED=" + std::to_string(seed));
   const auto place = make_place(GetParam());
