@@ -134,6 +134,21 @@ TEST(Device, ASpentDeadlineStopsBeforeTheNextCall) {
 
 // Part 0 waits until part 1 has begun, so that no thread but a worker runs part 1, which waits until word 0 is 0.
 ProgramImage wait_for_zero() {
+#if defined(__aarch64__)
+  cpu::test::ObjectWriter object(EM_AARCH64);
+  const uint16_t text = object.text({0x03, 0x00, 0x40, 0xf9,    // ldr x3, [x0]
+                                     0xe1, 0x00, 0x00, 0xb4,    // cbz x1, 32
+                                     0x24, 0x00, 0x80, 0xd2,    // mov x4, 1
+                                     0x64, 0x04, 0x00, 0xf9,    // str x4, [x3, 8]
+                                     0x3f, 0x20, 0x03, 0xd5,    // 16: yield
+                                     0x64, 0x00, 0x40, 0xf9,    // ldr x4, [x3]
+                                     0xc4, 0xff, 0xff, 0xb5,    // cbnz x4, 16
+                                     0xc0, 0x03, 0x5f, 0xd6,    // ret
+                                     0x3f, 0x20, 0x03, 0xd5,    // 32: yield
+                                     0x64, 0x04, 0x40, 0xf9,    // ldr x4, [x3, 8]
+                                     0xc4, 0xff, 0xff, 0xb4,    // cbz x4, 32
+                                     0xc0, 0x03, 0x5f, 0xd6});  // ret
+#else
   cpu::test::ObjectWriter object;
   const uint16_t text =
       object.text({0x48, 0x8b, 0x07,                                // mov rax, [rdi]
@@ -148,6 +163,7 @@ ProgramImage wait_for_zero() {
                    0x48, 0x83, 0x78, 0x08, 0x00,                    // cmp qword [rax + 8], 0
                    0x74, 0xf7,                                      // je 25
                    0xc3});                                          // ret
+#endif
   object.symbol("kernel", text, 0);
   ProgramImage image;
   image.name = "kernel";
@@ -157,7 +173,6 @@ ProgramImage wait_for_zero() {
 }
 
 TEST(Device, AHangTakesAlongOnlyThoseThatShareItsThreads) {
-  if (cpu::host_arch() != Arch::X86_64) GTEST_SKIP() << "The object is for x86-64.";
   DeviceOptions options;
   options.threads = 2;
   const auto hanging = *open_device("cpu", options), beside = *open_device("cpu", options);
