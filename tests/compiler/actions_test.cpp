@@ -138,6 +138,8 @@ TEST(Actions, IllegalOnesAreNamed) {
       {"VECTOR", {"VECTOR(2,8,1)"}},
       {"VECTOR", {"VECTOR(9,8,1)"}},
       {"TILE_REG", {"VECTOR(1,8,1)", "TILE_REG(1,4)"}},
+      {"SLIDE", {"SLIDE(0)"}},
+      {"SLIDE", {"TILE_REG(0,4)", "SLIDE(1)"}},
       {"THREAD", {"THREAD(7)"}},
       {"no loop", {"REORDER(0)"}},
       {"two loops", {"REORDER(0,0,1)"}},

@@ -112,23 +112,24 @@ const std::vector<std::vector<std::string>> kDepthwiseLists = {
     {},
     {"UNROLL(3,3)", "UNROLL(4,3)"},
     {"VECTOR(2,8,1)", "TILE_REG(1,4)", "UNROLL(4,3)"},
-    {"VECTOR(2,8,2)", "TILE_REG(1,3)", "UNROLL(3,3)", "UNROLL(4,3)"},
-    {"VECTOR(2,4,2)", "TILE_REG(1,5)", "UNROLL(4,2)"},
-    {"VECTOR(2,8,1)", "TILE_REG(0,4)", "UNROLL(3,3)", "UNROLL(4,3)"},
+    {"VECTOR(2,8,1)", "TILE_REG(1,4)", "UNROLL(4,3)", "SLIDE(1)"},
+    {"VECTOR(2,8,2)", "TILE_REG(1,3)", "UNROLL(3,3)", "UNROLL(4,3)", "SLIDE(1)"},
+    {"VECTOR(2,4,2)", "TILE_REG(1,5)", "UNROLL(4,2)", "SLIDE(1)"},
+    {"VECTOR(2,8,1)", "TILE_REG(0,4)", "UNROLL(3,3)", "UNROLL(4,3)", "SLIDE(0)"},
     {"VECTOR(2,8,2)", "TILE_REG(1,4)", "REORDER(0,1,2)", "TILE_CACHE(2,1,0)", "THREAD(2)",
-     "UNROLL(4,3)"},
+     "UNROLL(4,3)", "SLIDE(1)"},
 };
 
 TEST(Windows, DepthwiseAsLoopsWithAnyTile) {
   expect_as_loops({"3x3", 36, 36, 11, 13, 3, 1, 1, 36}, kDepthwiseLists);
   expect_as_loops({"3x3 stride 2", 36, 36, 11, 14, 3, 2, 1, 36}, kDepthwiseLists);
-  expect_as_loops({"3x3 dilation 2", 36, 36, 11, 13, 3, 1, 2, 36}, {{}, kDepthwiseLists[2]});
-  expect_as_loops({"5x5 stride 2", 36, 36, 12, 17, 5, 2, 1, 36}, {{}, kDepthwiseLists[3]});
+  expect_as_loops({"3x3 dilation 2", 36, 36, 11, 13, 3, 1, 2, 36}, {{}, kDepthwiseLists[3]});
+  expect_as_loops({"5x5 stride 2", 36, 36, 12, 17, 5, 2, 1, 36}, {{}, kDepthwiseLists[4]});
   expect_as_loops({"5x5, weights beyond L1", 600, 600, 6, 9, 5, 1, 1, 600}, {{}});
 }
 
 TEST(Windows, DepthwiseKeepsItsOrderAtTheStrictLevel) {
-  expect_as_loops({"3x3", 36, 36, 11, 13, 3, 1, 1, 36}, {{}, kDepthwiseLists[3]},
+  expect_as_loops({"3x3", 36, 36, 11, 13, 3, 1, 1, 36}, {{}, kDepthwiseLists[4]},
                   FloatLevel::Strict);
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
+#include <utility>
 
 namespace ignis::codegen {
 
@@ -220,34 +220,24 @@ const Address* ReduceEmitter::sliding_operand() const {
   return nullptr;
 }
 
-/// Where several copies read one element of the sliding operand, work goes along that operand: an element is read,
-/// combined into every copy that wants it, and its register is free again. In the order of the window instead, a whole
-/// row of the operand would have to stay in registers beside the accumulators.
+/// SLIDE: work goes along the operand that copies share. An element is read, combined into every copy that wants it, and
+/// its register is free again; in the order of the window, a whole row of the operand would have to stay in registers
+/// beside the accumulators. An accumulator still takes its points in the window's order where addresses ascend with it.
 void ReduceEmitter::order_points() {
-  const Address* address = sliding_operand();
+  const Address* address = e_.plan_.slides ? sliding_operand() : nullptr;
   if (address == nullptr) return;
-  struct Keyed {
-    int64_t offset;
-    size_t index;
-  };
-  std::vector<Keyed> order;
-  std::unordered_map<int64_t, int64_t> first_copy;
-  bool is_shared = false;
+  std::vector<std::pair<int64_t, size_t>> order;  // place in the operand, point
   for (size_t p = 0; p < points_.size(); ++p) {
     const Instance& i = instances_[points_[p].instance];
     int64_t offset = address->coefficient(m_) * i.copy;
     if (in_lanes_) offset += address->coefficient(v_) * i.vector * lanes_;
     for (size_t a = 0; a < site_.axes.size(); ++a)
       offset += address->coefficient(site_.axes[a]) * points_[p].at[a].constant;
-    const auto [at, is_new] = first_copy.emplace(offset, i.copy);
-    is_shared |= !is_new && at->second != i.copy;
-    order.push_back({offset, p});
+    order.emplace_back(offset, p);
   }
-  if (!is_shared) return;
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Keyed& a, const Keyed& b) { return a.offset < b.offset; });
+  std::sort(order.begin(), order.end());
   std::vector<Point> sorted;
-  for (const Keyed& k : order) sorted.push_back(std::move(points_[k.index]));
+  for (const auto& [offset, p] : order) sorted.push_back(std::move(points_[p]));
   points_ = std::move(sorted);
 }
 

@@ -1,6 +1,7 @@
 #include "ignis/codegen/optimize/loop_plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 // The recipes of kernel-codegen.md 13.0 as one procedure over address strides: it never asks which operator made a
 // kernel, only which loads move with which axis.
@@ -28,6 +29,7 @@ class Chooser {
     order_loops();
     choose_segments();
     choose_unrolls();
+    plan_.slides = should_slide();
     return plan_;
   }
 
@@ -70,6 +72,7 @@ class Chooser {
   void order_loops();
   void choose_segments();
   void choose_unrolls();
+  bool should_slide() const;
   int64_t units(size_t loop_count) const;
   int64_t tiles(int axis) const;
   int64_t shared_bytes() const;
@@ -445,6 +448,29 @@ void Chooser::choose_unrolls() {
       break;
     }
   }
+}
+
+/// Whether copies of the tile read some operand at common places, and there are registers for the other operand of all
+/// the points of a window's row (half of them: the rest folds into the multiply-adds as operands in memory).
+bool Chooser::should_slide() const {
+  const int m = plan_.tile_axis;
+  if (m < 0 || level_ == FloatLevel::Strict) return false;
+  for (const ReduceSite* r : tile_reduces()) {
+    for (const Node& load : r->loads) {
+      const int64_t step = std::abs(address(load).coefficient(m));
+      if (step == 0 || !address(load).opaque.empty()) continue;
+      for (const int a : r->axes) {
+        const int64_t points = plan_.unroll_of(a), c = std::abs(address(load).coefficient(a));
+        if (points < 2 || c == 0) continue;
+        // copies * step == points * c for numbers within the tile and the row.
+        const int64_t common = std::lcm(step, c);
+        if (common / step >= plan_.tile || common / c >= points) continue;
+        return plan_.tile * plan_.vectors + points * plan_.vectors / 2 + 2 <=
+               target_.vector_registers;
+      }
+    }
+  }
+  return false;
 }
 
 }  // namespace

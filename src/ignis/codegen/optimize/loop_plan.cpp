@@ -88,6 +88,7 @@ std::vector<std::string> LoopPlan::to_actions() const {
   for (const SplitReduce& s : splits)
     list.push_back(action("SPLIT_REDUCE", {s.axis, s.lanes, s.partials}));
   for (const Unroll& u : unrolls) list.push_back(action("UNROLL", {u.axis, u.factor}));
+  if (slides) list.push_back(action("SLIDE", {tile_axis}));
   return list;
 }
 
@@ -131,6 +132,9 @@ Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::stri
           {static_cast<int>(arg(0)), static_cast<int>(arg(1)), static_cast<int>(arg(2))});
     } else if (a.name == "UNROLL" && a.args.size() == 2) {
       plan.unrolls.push_back({static_cast<int>(arg(0)), arg(1)});
+    } else if (a.name == "SLIDE" && a.args.size() == 1 && plan.tile_axis >= 0 &&
+               arg(0) == plan.tile_axis) {
+      plan.slides = true;
     } else {
       return Error(ErrorCode::InvalidArgument, "'" + text + "' is not a known scheduling action.");
     }
