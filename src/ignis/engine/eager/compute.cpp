@@ -140,10 +140,23 @@ Result<std::shared_ptr<CompiledPlan>> WorkspaceState::find_plan(const Expression
   return made;
 }
 
+void WorkspaceState::forget_lost_memory(CompiledPlan& plan, const std::string& device) const {
+  std::vector<uint64_t> generations;
+  for (const std::string& name : split_devices(device)) {
+    const runtime::QueuedDevice* open = machine->find(name);
+    generations.push_back(open == nullptr ? 1 : open->generation());
+  }
+  if (generations == plan.generations) return;
+  plan.eager.reset();
+  plan.split.reset();
+  plan.generations = std::move(generations);
+}
+
 Status WorkspaceState::execute(CompiledPlan& plan, const std::string& key,
                                const Expression& expression, const std::vector<StorageRef>& outputs,
                                const std::string& device, bool draws_random) {
   for (const StorageRef& input : expression.inputs) IGNIS_TRY(check_usable(*input));
+  forget_lost_memory(plan, device);
   PlanScheduleOptions schedule_options;
   schedule_options.device = device;
   schedule_options.threads = host->threads();
@@ -258,8 +271,11 @@ Status WorkspaceState::assign(const StorageRef& to, const Node& value) {
     target = leaves->make(to->dtype, to->shape, where);
     if (!is_recording()) IGNIS_TRY(allocate(*target));
   }
+  const uint64_t runs = counts.runs;
   Status status = execute(*plan, key, expression, {target}, where);
-  if (status && !is_in_place) status = copy(to, target);
+  // What did not begin, or wrote elsewhere, has not touched it.
+  if (!status && (!is_in_place || counts.runs == runs)) return status;
+  if (!is_in_place) status = copy(to, target);
   leaves->outdate(*to);
   if (!is_recording()) to->contents = status ? Contents::Known : Contents::Poisoned;
   return status;

@@ -102,6 +102,11 @@ Status Workspace::manual_seed(uint64_t seed) const {
   const uint64_t counter = 0;
   for (auto& [device, generator] : state_->generators) {
     if (generator.counter == nullptr) continue;
+    const Status state = state_->check_usable(*generator.counter);
+    if (!state && state.error().reason() == "StorageLost") {
+      generator = {};  // made anew when it is asked for
+      continue;
+    }
     for (const StorageRef& storage : {generator.key, generator.counter}) {
       IGNIS_TRY(state_->wait_for(*storage));
       const auto bytes = storage == generator.key ? std::as_bytes(std::span(key))

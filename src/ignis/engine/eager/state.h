@@ -47,6 +47,9 @@ struct Array::State {
 };
 
 uint64_t new_array_id();
+Error no_array();
+/// "Array 'weights'", for messages.
+std::string describe_storage(const Storage& storage);
 /// Gives a buffer the memory of a storage.
 void place_storage(exec::Schedule& schedule, int buffer, const Storage& storage);
 /// Copies between storages that are buffers of a schedule.
@@ -66,6 +69,8 @@ tensor::Tensor spread_view(const std::vector<ArrayStep>& view, tensor::Tensor va
 struct CompiledPlan {
   exec::Plan plan;
   std::optional<PlanSchedule> eager, split;  // with the arena whole and placed, or in parts
+  /// Of its devices when memory was placed for it.
+  std::vector<uint64_t> generations;
   std::vector<ir::BufferData> held;
 };
 
@@ -110,15 +115,19 @@ struct WorkspaceState : std::enable_shared_from_this<WorkspaceState> {
 
   // workspace.cpp
   Result<std::string> device_name(const std::string& asked) const;
-  Status allocate(Storage& storage);
   Array make_array(StorageRef storage);
+  Status check_usable(const Storage& storage) const;
+
+  // memory.cpp
+  Status allocate(Storage& storage);
   Result<Array> make_from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape,
                                 const std::string& device);
-  Status check_usable(const Storage& storage) const;
   /// Waits until the host may read, or write, the memory of a storage.
   Status wait_for(const Storage& storage) const;
 
   // compute.cpp
+  /// Forgets memory of a plan that a reopened device has lost.
+  void forget_lost_memory(CompiledPlan& plan, const std::string& device) const;
   /// `variables` are the names of the schedule's run-time variables, by number.
   Status run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs,
              const std::vector<std::string>& variables = {});
