@@ -44,6 +44,7 @@ const std::vector<Layer>& layers() {
       {"engine/queues", {"base", "runtime", "exec"}, {}},
       {"engine/capture", {"base", "runtime", "exec", "engine/queues"}, {}},
       {"engine/eager", {"base", "ir", "tensor", "schedule", "codegen", "interp", "runtime", "exec", "engine", "engine/queues", "engine/capture"}, {"xxhash.h"}},
+      {"engine/callable", {"base", "ir", "tensor", "runtime", "exec", "engine", "engine/queues", "engine/capture", "engine/eager"}, {}},
       {"pipeline/frames",    {"base"}, {"nlohmann"}},
       {"pipeline/messages",  {"base"}, {"capnp", "kj", "event.capnp.h"}},
       {"pipeline/transport", {"base", "pipeline/messages"}, {"zmq.h"}},

@@ -27,6 +27,7 @@ constexpr SettingInfo kSettings[] = {
     {"SHARED", "folder with further models for the tests"},
     {"SKIP_DEPS", "1: the build scripts install nothing and trust the system"},
     {"TEST_BATCHES", "number of command batches the random tests make"},
+    {"TEST_CAPTURES", "number of captured functions the random tests make"},
     {"TEST_GRAPHS", "number of graphs the random tests make"},
     {"TEST_RUNNER", "command that runs artifacts for AArch64 in the tests"},
     {"TEST_SCREENSHOTS", "folder for pictures of the pages that the tests look at"},

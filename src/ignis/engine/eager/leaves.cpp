@@ -39,6 +39,7 @@ StorageRef LeafTable::make(DType dtype, const Shape& shape, const std::string& d
   for (const StorageLane& lane : made->lanes) made->input_devices.push_back({lane.device, 1});
   made->size_bytes = static_cast<uint64_t>(element_count(shape) * size_bytes(dtype));
   alive_[made->id] = made.get();
+  if (keeper != nullptr) keeper->push_back(made);
   return made;
 }
 

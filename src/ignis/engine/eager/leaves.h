@@ -18,7 +18,8 @@ class LeafTable : public std::enable_shared_from_this<LeafTable> {
   explicit LeafTable(std::shared_ptr<ir::Graph> graph) : graph_(std::move(graph)) {}
 
   const std::shared_ptr<ir::Graph>& graph() const { return graph_; }
-  /// A storage without memory.
+  std::vector<StorageRef>* keeper = nullptr;
+  /// A storage without memory; `keeper` holds it too while there is one.
   StorageRef make(DType dtype, const Shape& shape, const std::string& device);
   /// What reads the storage as it is now. Made when it is asked for, so that writes alone make no nodes.
   ir::Node leaf(Storage& storage);

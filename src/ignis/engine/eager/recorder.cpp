@@ -36,8 +36,11 @@ int Recording::find(uint64_t base) const {
 }
 
 void Recording::note_replayed() const {
-  for (const std::weak_ptr<Storage>& weak : written) {
-    if (const StorageRef storage = weak.lock()) storage->leaves->note_replayed(*storage);
+  for (const WrittenStorage& each : written) {
+    const StorageRef storage = each.storage.lock();
+    if (storage == nullptr) continue;
+    if (each.existed_before) storage->leaves->outdate(*storage);
+    else storage->leaves->note_replayed(*storage);
   }
 }
 
@@ -91,7 +94,10 @@ int Recorder::add(const StorageRef& storage, bool is_written) {
     recording_.buffers.push_back(std::move(made));
   }
   if (is_written) {
-    if (!touched.is_written) recording_.written.push_back(storage);
+    if (!touched.is_written) {
+      recording_.written.push_back(
+          {storage, recording_.buffers[static_cast<size_t>(touched.buffer)].existed_before});
+    }
     touched.is_written = true;
     recording_.buffers[static_cast<size_t>(touched.buffer)].is_constant = false;
     storage->contents = Contents::Recorded;

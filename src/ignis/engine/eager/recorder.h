@@ -35,22 +35,29 @@ struct RecordedCall {
   bool draws_random = false;
 };
 
+/// A storage that recorded calls write.
+struct WrittenStorage {
+  std::weak_ptr<Storage> storage;
+  bool existed_before = false;  ///< as RecordedBuffer::existed_before
+};
+
 /// Calls that a function would have run. What has memory is in schedule.buffers[i].memory: storages from before, storages that
 /// are live, constants; and parts of blocks once place_parts() was called. All others are placeholders that any plan of memory may
 /// place, or run-time variables.
 struct Recording {
   exec::Schedule schedule;
-  std::vector<RecordedBuffer> buffers;          ///< one for each of the schedule
-  std::vector<RecordedCall> calls;              ///< one for each of the schedule
-  std::vector<std::string> variables;           ///< by ScheduleBuffer::variable
-  std::vector<std::weak_ptr<Storage>> written;  ///< that its calls write
+  std::vector<RecordedBuffer> buffers;  ///< one for each of the schedule
+  std::vector<RecordedCall> calls;      ///< one for each of the schedule
+  std::vector<std::string> variables;   ///< by ScheduleBuffer::variable
+  std::vector<WrittenStorage> written;  ///< by its calls
 
   /// Gives buffers that are parts of blocks, and are no numbered inputs by now, their memory: they become looks at the block.
   /// Before anything that asks which buffers have memory.
   void place_parts();
 
   /// After each run of the calls: values that arrays had before are not taken for theirs now. Tensors of storages that the
-  /// calls write go on and read what the last run wrote. Allocates nothing.
+  /// recording made go on and read what the last run wrote; those of older storages that its calls write are stale, as after
+  /// an assign(). Allocates nothing.
   void note_replayed() const;
   /// The buffer of a storage, or -1 when no call touches it.
   int find(uint64_t base) const;

@@ -298,6 +298,12 @@ Status Workspace::set_recorder(Recorder* recorder) const {
 Workspace::Pause::Pause(const Workspace& workspace) : state_(workspace.state_) { ++state_->pauses; }
 Workspace::Pause::~Pause() { --state_->pauses; }
 
+Workspace::Keeper::Keeper(const Workspace& workspace)
+    : state_(workspace.state_), outer_(state_->leaves->keeper) {
+  state_->leaves->keeper = &kept_;
+}
+Workspace::Keeper::~Keeper() { state_->leaves->keeper = outer_; }
+
 bool Workspace::is_recording() const { return state_->is_recording(); }
 
 Status Workspace::run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs) const {

@@ -141,6 +141,19 @@ class Workspace {
     std::shared_ptr<WorkspaceState> state_;
   };
   bool is_recording() const;
+  /// While it lives, so do all arrays' storages that are made: expressions over arrays that went out of scope stay good.
+  class Keeper {
+   public:
+    explicit Keeper(const Workspace& workspace);
+    ~Keeper();
+    Keeper(const Keeper&) = delete;
+    Keeper& operator=(const Keeper&) = delete;
+
+   private:
+    std::shared_ptr<WorkspaceState> state_;
+    std::vector<StorageRef> kept_;
+    std::vector<StorageRef>* outer_;
+  };
   /// Runs a schedule whose buffers have memory or are numbered inputs, as an eager run.
   Status run(const exec::Schedule& schedule, std::vector<exec::BoundInput> inputs = {}) const;
   /// Runs what was recorded, once and as it is, with the values that variables have now.
