@@ -154,7 +154,7 @@ TEST_P(OnEveryPlace, AssignsInPlace) {
 }
 
 TEST_P(OnEveryPlace, InPlaceWritesOfAllSizes) {
-  for (const int64_t count : {1, 3, 7, 8, 9, 15, 17, 31, 33, 64, 67, 1023, 40'001}) {
+  for (const int64_t count : {1, 3, 7, 8, 9, 15, 17, 31, 33, 64, 67, 1023, 40'001, 500'009}) {
     Floats wanted(static_cast<size_t>(count));
     for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = static_cast<float>(i % 97);
     Array x = make({count}, wanted);
