@@ -20,28 +20,23 @@ namespace ignis::testing {
 /// What a program of a test does to its buffers.
 using TestFunction = std::function<void(std::span<std::byte* const> buffers)>;
 
-/// The host's path: runs the test's functions, of which an image holds the name.
+/// A host whose queue is another's: of the simulated worker, say.
 class TestHost final : public runtime::Device {
  public:
-  TestHost() : Device("cpu", Target{}) {}
-  void add(const std::string& name, TestFunction function) {
-    functions_[name] = std::move(function);
-  }
-
+  explicit TestHost(runtime::QueuedDevice& queue) : Device("cpu", Target{}), queue_(queue) {}
   int threads() const override { return 1; }
   Result<runtime::DeviceMemory> allocate(uint64_t size_bytes) override;
   Result<std::shared_ptr<const runtime::Program>> load(const ProgramImage& image) override;
   Status run(std::span<const runtime::Launch> launches, runtime::Deadline deadline,
              std::span<runtime::LaunchTime> times) override;
-  Status state() const override { return lost_; }
-  void lose(Error error) { lost_ = std::move(error); }
-  /// Loads what is no function of the test; may be null.
+  Status state() const override { return {}; }
+  runtime::QueuedDevice* queue() override { return &queue_; }
+  /// Loads submit programs; may be null where there are none.
   std::shared_ptr<runtime::Device> native;
 
  private:
   void release(std::byte* /*bytes*/, uint64_t /*size_bytes*/) noexcept override {}
-  std::map<std::string, TestFunction> functions_;
-  Status lost_;
+  runtime::QueuedDevice& queue_;
 };
 
 /// What every Rig begins with: nothing, unless a test program has a compiler.
@@ -54,7 +49,8 @@ inline RigDefaults rig_defaults;
 /// Devices, a schedule that grows by calls (TestWorld), and the whole chain behind it.
 struct Rig : engine::TestWorld {
   vdev::World world;
-  std::shared_ptr<TestHost> host = std::make_shared<TestHost>();
+  runtime::QueuedDevice& worker = world.add_host_worker();
+  std::shared_ptr<TestHost> host = std::make_shared<TestHost>(worker);
   std::shared_ptr<exec::Machine> machine;
   engine::TemplateCache cache;
   engine::DeviceFinder find = [this](std::string_view name) { return world.find(name); };

@@ -4,6 +4,7 @@
 #include "ignis/exec/linker.h"
 #include "ignis/runtime/reasons.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ignis::exec {
@@ -12,10 +13,19 @@ bool RunToken::is_complete() const {
   const std::lock_guard lock(mutex_);
   if (!is_sealed_) return false;
   for (const runtime::Submitted& submitted : submitted_) {
-    // A lost device touches nothing any more: losing it resolves its tokens.
-    if (!submitted.is_reached() && submitted.is_alive()) return false;
+    if (submitted.is_reached()) continue;
+    // Losing a device resolves its tokens; a thread of the CPU's that hangs may still be at work.
+    if (submitted.is_alive() || !submitted.device().is_quiet(submitted.generation())) return false;
   }
   return true;
+}
+
+bool RunToken::is_stuck() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(submitted_.begin(), submitted_.end(), [](const runtime::Submitted& submitted) {
+    return !submitted.is_reached() && !submitted.is_alive() &&
+           !submitted.device().is_quiet(submitted.generation());
+  });
 }
 
 void RunToken::add(std::span<const runtime::Submitted> submitted) {

@@ -24,6 +24,7 @@ namespace ignis::exec {
 /// A batch with real addresses. Its commands, signals and time slots are used again by each run of it.
 struct LinkedBatch {
   const Batch* batch = nullptr;
+  bool is_host = false;
   std::vector<runtime::QueuedDevice*> devices;
   std::vector<Placement> slots;  ///< by device: signals, the epoch and time slots
   std::vector<std::vector<std::byte>> stream_words;
@@ -36,35 +37,33 @@ struct LinkedBatch {
   BatchFence::PatchCommands patch;  ///< writes N and `values` into `words`
 };
 
-/// A host call's argument that is an input: where its address belongs.
+/// An argument, of a call that the caller makes, that is an input: where its address belongs.
 struct InputPointer {
-  size_t pointer = 0;  ///< index into LinkedHostRun::pointers
+  size_t pointer = 0;  ///< index into LinkedOther::pointers
   int input = 0;
   int lane = 0;
   uint64_t offset_bytes = 0;
 };
 
-/// A host run with real addresses.
-struct LinkedHostRun {
-  const Batch* host = nullptr;
+/// Calls of kind Other with real addresses.
+struct LinkedOther {
+  const Batch* batch = nullptr;
   std::vector<void*> pointers;        ///< arguments of all calls, one after the other
   std::vector<size_t> first_pointer;  ///< by call
   std::vector<InputPointer> inputs;
-  std::vector<std::shared_ptr<const runtime::Program>> programs;  ///< by call
-  std::vector<runtime::Launch> launches;                          ///< by call; programs only
-  std::vector<runtime::LaunchTime> times;                         ///< by call
 };
 
 /// Exactly one of both.
 struct LinkedStep {
   std::unique_ptr<LinkedBatch> batch;
-  std::unique_ptr<LinkedHostRun> host;
+  std::unique_ptr<LinkedOther> other;
 };
 
 /// What ends when all that was added is complete or its device is lost. Ring slots, and what a dropped link used, wait for it.
 class RunToken final : public CompletionToken {
  public:
   bool is_complete() const override;
+  bool is_stuck() const override;
   void add(std::span<const runtime::Submitted> submitted);
   /// Nothing more will be added.
   void seal();

@@ -46,7 +46,7 @@ Result<std::unique_ptr<LinkedSchedule>> Linker::link() {
   IGNIS_TRY(pack());
   for (LinkedStep& step : made_->steps_) {
     if (step.batch != nullptr) IGNIS_TRY(link_batch(*step.batch));
-    if (step.host != nullptr) IGNIS_TRY(link_host_run(*step.host));
+    if (step.other != nullptr) IGNIS_TRY(link_other(*step.other));
   }
   collect_owners();
   made_->link_ns_ = machine_->clock().now_ns() - begin_ns;
@@ -57,18 +57,20 @@ Status Linker::collect_devices() {
   std::set<std::string> names;
   for (const TemplateStep& step : queues_.steps) {
     LinkedStep linked;
-    if (step.is_host) {
-      linked.host = std::make_unique<LinkedHostRun>();
-      linked.host->host = &step.batch;
+    if (is_other(step)) {
+      linked.other = std::make_unique<LinkedOther>();
+      linked.other->batch = &step.batch;
       made_->steps_.push_back(std::move(linked));
       continue;
     }
     linked.batch = std::make_unique<LinkedBatch>();
     linked.batch->batch = &step.batch;
+    linked.batch->is_host = step.is_host;
     for (const std::string& name : step.batch.devices) {
       QueuedDevice* device = machine_->find(name);
       if (device == nullptr) {
-        return Error(ErrorCode::NotFound, "Device '" + name + "' is not open.", "NoSuchDevice");
+        return Error(ErrorCode::NotFound, "Device '" + name + "' is not open.",
+                     step.is_host ? "NoHostDevice" : "NoSuchDevice");
       }
       if (!device->is_online()) return runtime::device_unavailable(name, device->state());
       linked.batch->devices.push_back(device);
@@ -304,6 +306,7 @@ Status Linker::link_words(LinkedBatch& batch, const QueueStream& stream,
 
 Status Linker::link_batch(LinkedBatch& linked) {
   const Batch& batch = *linked.batch;
+  if (linked.is_host) IGNIS_TRY(check_host_calls(batch));
   linked.values.resize(batch.table.size() + batch.devices.size() + made_->variables_.size());
   linked.stream_words.resize(batch.streams.size());
   size_t next_part = 0;
@@ -382,19 +385,26 @@ Status Linker::load_submit_program(LinkedBatch& linked) {
   return linked.words.use(made, std::move(program));
 }
 
-Status Linker::link_host_run(LinkedHostRun& run) {
-  for (const BatchCall& call : run.host->calls) {
-    IGNIS_TRY(link_host_call(run, call));
-  }
-  run.times.resize(run.host->calls.size());
-  // The addresses of `pointers` are fixed now.
-  for (size_t i = 0; i < run.host->calls.size(); ++i) {
-    run.launches[i].buffers = run.pointers.data() + run.first_pointer[i];
+Status Linker::check_host_calls(const Batch& batch) const {
+  for (const BatchCall& call : batch.calls) {
+    if (call.kind != CallKind::Program) continue;
+    const ProgramImage& image = queues_.programs[static_cast<size_t>(call.program)];
+    if (image.buffer_count < 0 || image.buffer_count > static_cast<int>(call.arguments.size())) {
+      return Error(ErrorCode::InvalidArgument,
+                   "Call '" + call.name + "' has " + std::to_string(call.arguments.size()) +
+                       " buffers; its program takes " + std::to_string(image.buffer_count) + ".",
+                   "BadCall");
+    }
   }
   return Status::ok();
 }
 
-Status Linker::link_host_call(LinkedHostRun& run, const BatchCall& call) {
+Status Linker::link_other(LinkedOther& run) {
+  for (const BatchCall& call : run.batch->calls) IGNIS_TRY(link_other_call(run, call));
+  return Status::ok();
+}
+
+Status Linker::link_other_call(LinkedOther& run, const BatchCall& call) {
   run.first_pointer.push_back(run.pointers.size());
   for (const BufferRange& range : call.arguments) {
     const auto index = static_cast<size_t>(range.buffer);
@@ -416,22 +426,9 @@ Status Linker::link_host_call(LinkedHostRun& run, const BatchCall& call) {
     }
     run.pointers.push_back(pointer);
   }
-  std::shared_ptr<const runtime::Program> program;
-  if (call.kind == CallKind::Program) {
-    IGNIS_TRY_ASSIGN(program,
-                     machine_->host_program(queues_.programs[static_cast<size_t>(call.program)]));
-    if (program->buffer_count() > static_cast<int>(call.arguments.size())) {
-      return Error(ErrorCode::InvalidArgument,
-                   "Call '" + call.name + "' has " + std::to_string(call.arguments.size()) +
-                       " buffers; its program takes " + std::to_string(program->buffer_count()) +
-                       ".",
-                   "BadCall");
-    }
-  } else if (call.kind == CallKind::Other && !machine_->options().other_call) {
+  if (!machine_->options().other_call) {
     return Error(ErrorCode::Unsupported, "Nobody runs call '" + call.name + "'.", "NoOtherCall");
   }
-  run.launches.push_back({program.get(), nullptr, std::max<int64_t>(1, call.parts)});
-  run.programs.push_back(std::move(program));
   return Status::ok();
 }
 
@@ -440,6 +437,8 @@ void Linker::collect_owners() {
   std::set<std::string> owners;
   for (const TemplateStep& step : queues_.steps) {
     for (const TouchedOwner& touched : step.batch.touched) owners.insert(touched.owner);
+    // No timeline of theirs tells that a host run is at work on their memory.
+    if (!step.is_host) owners.insert(step.batch.devices.begin(), step.batch.devices.end());
   }
   made_->owners_.assign(owners.begin(), owners.end());
   made_->before_.resize(owners.size());

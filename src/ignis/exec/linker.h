@@ -41,8 +41,9 @@ class Linker {
                     std::span<std::byte> bytes, std::vector<PatchRecord>& run_time);
   Result<uint64_t> address_of(const LinkedBatch& batch, runtime::QueuedDevice& accessor,
                               const LinkAddress& address);
-  Status link_host_run(LinkedHostRun& run);
-  Status link_host_call(LinkedHostRun& run, const BatchCall& call);
+  Status check_host_calls(const Batch& batch) const;
+  Status link_other(LinkedOther& run);
+  Status link_other_call(LinkedOther& run, const BatchCall& call);
   void collect_owners();
 
   std::shared_ptr<Machine> machine_;

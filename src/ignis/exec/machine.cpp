@@ -27,6 +27,7 @@ std::shared_ptr<Machine> Machine::create(MachineOptions options) {
 
 Machine::Machine(MachineOptions options) : options_(std::move(options)) {
   if (options_.clock == nullptr) options_.clock = &runtime::Clock::real();
+  if (options_.host != nullptr) host_ = options_.host->queue();
   std::sort(options_.devices.begin(), options_.devices.end(),
             [](const QueuedDevice* a, const QueuedDevice* b) { return a->name() < b->name(); });
 }
@@ -34,16 +35,20 @@ Machine::Machine(MachineOptions options) : options_(std::move(options)) {
 Machine::~Machine() {
   // What retired may still be written to. A device that hangs keeps its memory for the rest of the process.
   const int64_t end_ns = runtime::add_ns(clock().now_ns(), options_.limits.deadline_ns);
-  while (!retired_.empty() && clock().now_ns() < end_ns) {
-    collect();
-    if (!retired_.empty()) clock().sleep_until(clock().now_ns() + 50'000);
+  const auto may_end = [this] {
+    return std::any_of(retired_.begin(), retired_.end(),
+                       [](const Retired& retired) { return !retired.token->is_stuck(); });
+  };
+  for (collect(); may_end() && clock().now_ns() < end_ns; collect()) {
+    clock().sleep_until(clock().now_ns() + 50'000);
   }
   for (Retired& retired : retired_) runtime::abandon(std::move(retired.what));
 }
 
 QueuedDevice* Machine::find(std::string_view name) const {
   const int index = owner_index(name);
-  if (index < 0 || static_cast<size_t>(index) >= device_count()) return nullptr;
+  if (index < 0) return nullptr;
+  if (static_cast<size_t>(index) >= device_count()) return host_;
   return options_.devices[static_cast<size_t>(index)];
 }
 
@@ -61,7 +66,7 @@ Result<Placement> Machine::allocate(const std::string& owner, uint64_t size_byte
                                     Purpose purpose) {
   Placement placed;
   placed.size_bytes = size_bytes;
-  if (owner == options_.host_name) {
+  if (owner == options_.host_name && host_ == nullptr) {
     IGNIS_TRY_ASSIGN(placed.memory, allocate_host_memory(owner, size_bytes));
     return placed;
   }
@@ -121,15 +126,19 @@ Result<MemoryRef> Machine::image(QueuedDevice& device, const ProgramImage& image
   const std::lock_guard lock(mutex_);
   const auto found = images_.find(key);
   if (found != images_.end()) return found->second;
-  IGNIS_TRY_ASSIGN(const std::vector<std::byte> bytes, device.make_image(image));
-  IGNIS_TRY_ASSIGN(const Placement placed, allocate(device.name(), bytes.size(), Purpose::Image));
-  Status uploaded = device.upload(placed.memory, 0, bytes);
-  if (!uploaded) return std::move(uploaded).error().with_context("program '" + image.name + "'");
+  IGNIS_TRY_ASSIGN(MemoryRef memory, device.load_image(image));
+  if (memory == nullptr) {
+    IGNIS_TRY_ASSIGN(const std::vector<std::byte> bytes, device.make_image(image));
+    IGNIS_TRY_ASSIGN(const Placement placed, allocate(device.name(), bytes.size(), Purpose::Image));
+    Status uploaded = device.upload(placed.memory, 0, bytes);
+    if (!uploaded) return std::move(uploaded).error().with_context("program '" + image.name + "'");
+    memory = placed.memory;
+  }
   uploads_.fetch_add(1, std::memory_order_relaxed);
-  images_.emplace(key, placed.memory);
-  image_bytes_ += placed.memory->size_bytes();
+  images_.emplace(key, memory);
+  image_bytes_ += memory->size_bytes();
   forget_images(key);
-  return placed.memory;
+  return memory;
 }
 
 void Machine::forget_images(const ImageKey& newest) {

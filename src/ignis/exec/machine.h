@@ -30,7 +30,7 @@ using OtherCall = std::function<Status(const BatchCall& call, std::span<void* co
 
 struct MachineOptions {
   std::vector<runtime::QueuedDevice*> devices;  ///< outlive the machine and its links
-  /// Runs the programs of host runs; may be null where there are none.
+  /// Its queue() takes host runs and gives the host's memory. May be null, or without a queue, where there are no host runs.
   std::shared_ptr<runtime::Device> host;
   std::string host_name = "CPU";
   OtherCall other_call;  ///< may be empty where there are none
@@ -50,7 +50,7 @@ struct MachineCounts {
   uint64_t synchronizations = 0;  ///< waits for a device to reach what was announced
 };
 
-/// The open devices, and what links share: rings, stages, program images, loaded host programs, and which devices may still
+/// The open devices, and what links share: rings, stages, program images, and which devices may still
 /// be at work on whose memory. All functions may be called from any thread.
 class Machine {
  public:
@@ -62,8 +62,10 @@ class Machine {
 
   const MachineOptions& options() const { return options_; }
   runtime::Clock& clock() const { return *options_.clock; }
-  /// By canonical name; null when it is not open.
+  /// By canonical name, the host's too; null when it is not open.
   runtime::QueuedDevice* find(std::string_view name) const;
+  /// The CPU as a device of the chain, or null.
+  runtime::QueuedDevice* host() const { return host_; }
   /// Index of an owner of memory: the devices', then the host's; -1 for one that is not known.
   int owner_index(std::string_view name) const;
   size_t device_count() const { return options_.devices.size(); }
@@ -81,7 +83,8 @@ class Machine {
   /// Where a program's image lies on a device; uploads it unless these very bytes are there. A failed upload leaves nothing
   /// behind. Errors: as make_image() and upload().
   Result<runtime::MemoryRef> image(runtime::QueuedDevice& device, const ProgramImage& image);
-  /// A program loaded for host runs. Errors: as runtime::Device::load; Unsupported without a host device.
+
+  /// A submit program, loaded. Errors: as runtime::Device::load; Unsupported without a host device.
   Result<std::shared_ptr<const runtime::Program>> host_program(const ProgramImage& image);
 
   /// Keeps `what` until `token` is complete.
@@ -90,11 +93,6 @@ class Machine {
   void collect();
 
   PendingOwners& pending() { return pending_; }
-  /// The host's timeline: host runs that began, and those that ended.
-  void announce_host_run() { host_announced_.fetch_add(1, std::memory_order_relaxed); }
-  void complete_host_run() { host_reached_.fetch_add(1, std::memory_order_release); }
-  uint64_t host_announced() const { return host_announced_.load(std::memory_order_acquire); }
-  uint64_t host_reached() const { return host_reached_.load(std::memory_order_acquire); }
 
   /// Holds stages, by name and in order, while a run submits what uses them: the slots of a stage have one order.
   class StageLock {
@@ -128,6 +126,7 @@ class Machine {
   void forget_images(const ImageKey& newest);
 
   MachineOptions options_;
+  runtime::QueuedDevice* host_ = nullptr;
   mutable std::mutex mutex_;
   struct HeldRing {
     uint64_t generation = 0;  ///< a reopened device may have lost the old block
@@ -141,7 +140,6 @@ class Machine {
   std::map<ContentHash, std::shared_ptr<const runtime::Program>> host_programs_;
   std::vector<Retired> retired_;
   PendingOwners pending_;
-  std::atomic<uint64_t> host_announced_{0}, host_reached_{0};
   std::atomic<uint64_t> uploads_{0}, timestamp_reads_{0}, synchronizations_{0};
 };
 

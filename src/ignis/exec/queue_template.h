@@ -129,6 +129,12 @@ struct QueueTemplate {
   std::vector<std::vector<int>> aliased_inputs;  ///< sets of inputs that count as one base here
 };
 
+/// Whether the step is of calls that only the caller knows, which have no stream.
+inline bool is_other(const TemplateStep& step) {
+  return step.is_host && !step.batch.calls.empty() &&
+         step.batch.calls.front().kind == CallKind::Other;
+}
+
 /// Run-time variables that a run of the template needs: one more than the largest number.
 int count_variables(const QueueTemplate& queues);
 

@@ -219,51 +219,65 @@ class Run {
   Status run_steps() {
     for (size_t i = 0; i < linked_.steps_.size(); ++i) {
       const TemplateStep& step = linked_.queues_->steps[i];
-      int64_t begin_ns = now_ns();
+      const int64_t begin_ns = now_ns();
       IGNIS_TRY(wait_before(i, step));
-      times_.before_ns += now_ns() - begin_ns;
-      begin_ns = now_ns();
-      if (!step.is_host) {
-        Status status = submit(*linked_.steps_[i].batch);
-        if (!status) {
-          lose_partners(i);
-          return status;
-        }
-        times_.submit_ns += now_ns() - begin_ns;
-      } else {
-        IGNIS_TRY(run_host(*linked_.steps_[i].host));
-        times_.host_ns += now_ns() - begin_ns;
+      const int64_t middle_ns = now_ns();
+      times_.before_ns += middle_ns - begin_ns;
+      if (step.is_host) IGNIS_TRY(make_visible(step.batch));
+      if (linked_.steps_[i].other != nullptr) {
+        IGNIS_TRY(run_other(*linked_.steps_[i].other, static_cast<int>(i)));
+        times_.host_ns += now_ns() - middle_ns;
+        continue;
       }
+      Status status = submit(*linked_.steps_[i].batch);
+      if (!status) {
+        lose_partners(i);
+        return status;
+      }
+      if (step.is_host) host_step_ = static_cast<int>(i);
+      times_.submit_ns += now_ns() - middle_ns;
     }
     return Status::ok();
   }
 
-  void wait_for_owner(std::string_view owner, const QueuedDevice* accessor) {
+  std::span<const Submitted> before(std::string_view owner) const {
     const auto found = std::lower_bound(linked_.owners_.begin(), linked_.owners_.end(), owner);
-    for (const Submitted& token :
-         linked_.before_[static_cast<size_t>(found - linked_.owners_.begin())]) {
+    return linked_.before_[static_cast<size_t>(found - linked_.owners_.begin())];
+  }
+  void wait_for_owner(std::string_view owner, const QueuedDevice* accessor) {
+    for (const Submitted& token : before(owner)) {
       // An accessor's own queues start after all that was announced on it.
       if (&token.device() != accessor) linked_.waited_.push_back(token);
     }
+  }
+  void wait_for_batch(int step) {
+    const std::span<const Submitted> submitted =
+        linked_.steps_[static_cast<size_t>(step)].batch->fence->submitted();
+    linked_.waited_.insert(linked_.waited_.end(), submitted.begin(), submitted.end());
   }
 
   Status wait_before(size_t index, const TemplateStep& step) {
     linked_.waited_.clear();
     for (const int earlier : step.after) {
       IGNIS_CHECK(earlier >= 0 && static_cast<size_t>(earlier) < index);
-      const LinkedStep& other = linked_.steps_[static_cast<size_t>(earlier)];
-      if (other.batch == nullptr) continue;
-      const auto submitted = other.batch->fence->submitted();
-      linked_.waited_.insert(linked_.waited_.end(), submitted.begin(), submitted.end());
+      if (linked_.steps_[static_cast<size_t>(earlier)].batch != nullptr) wait_for_batch(earlier);
     }
-    if (!step.is_host) {
-      const LinkedBatch& batch = *linked_.steps_[index].batch;
-      for (const TouchedOwner& touched : step.batch.touched) {
-        wait_for_owner(touched.owner, batch.devices[static_cast<size_t>(touched.accessor)]);
-      }
-    } else {
-      for (const TouchedOwner& touched : step.batch.touched) {
-        wait_for_owner(touched.owner, nullptr);
+    const LinkedBatch* batch = linked_.steps_[index].batch.get();
+    // The worker does host runs in order; whatever else follows one starts when it is complete.
+    if (host_step_ >= 0 && !(batch != nullptr && batch->is_host)) {
+      wait_for_batch(std::exchange(host_step_, -1));
+    }
+    for (const TouchedOwner& touched : step.batch.touched) {
+      wait_for_owner(touched.owner, batch == nullptr
+                                        ? nullptr
+                                        : batch->devices[static_cast<size_t>(touched.accessor)]);
+    }
+    if (!step.is_host && machine_.host() != nullptr) {
+      // Batches of others touch a device's memory under its own timeline, host runs do not.
+      for (const std::string& name : step.batch.devices) {
+        for (const Submitted& token : before(name)) {
+          if (&token.device() == machine_.host()) linked_.waited_.push_back(token);
+        }
       }
     }
     return wait_for_waited();
@@ -280,6 +294,7 @@ class Run {
     const std::span<const Submitted> submitted = linked.fence->submitted();
     if (linked_.ring_token_ != nullptr) linked_.ring_token_->add(submitted);
     for (const TouchedOwner& touched : linked.batch->touched) {
+      if (linked.is_host && touched.owner == machine_.options().host_name) continue;  // its own
       machine_.pending().note(touched.owner, submitted[static_cast<size_t>(touched.accessor)]);
     }
     machine_.pending().note_batch(submitted);
@@ -298,58 +313,51 @@ class Run {
     }
   }
 
-  Status run_host(LinkedHostRun& run) {
+  /// Calls that only the caller knows.
+  Status run_other(LinkedOther& run, int step) {
     for (const InputPointer& input : run.inputs) {
       const Placement& at =
           inputs_[static_cast<size_t>(input.input)].lanes[static_cast<size_t>(input.lane)];
       if (at.memory->host() == nullptr) {
         return Error(ErrorCode::InvalidArgument,
                      "Input " + std::to_string(input.input) +
-                         " is not within the host's reach, and a host call uses it.",
+                         " is not within the host's reach, and a call of the host uses it.",
                      std::string(runtime::reason::kNotMappable));
       }
       run.pointers[input.pointer] = at.memory->host() + at.offset_bytes + input.offset_bytes;
     }
-    IGNIS_TRY(make_visible(run));
-    machine_.announce_host_run();
-    const std::vector<BatchCall>& calls = run.host->calls;
-    for (size_t begin = 0; begin < calls.size();) {
-      size_t end = begin + 1;
-      if (calls[begin].kind == CallKind::Program) {
-        // A stretch of programs goes to the device as one list.
-        while (end < calls.size() && calls[end].kind == CallKind::Program) ++end;
-        IGNIS_TRY(machine_.options().host->run(
-            std::span(run.launches).subspan(begin, end - begin),
-            runtime::deadline_after(std::chrono::nanoseconds(remaining().deadline_ns)),
-            std::span(run.times).subspan(begin, end - begin)));
-      } else {
-        run.times[begin].begin = std::chrono::steady_clock::now();
-        IGNIS_TRY(run_one(run, calls[begin], begin));
-        run.times[begin].end = std::chrono::steady_clock::now();
-      }
-      begin = end;
+    const std::vector<BatchCall>& calls = run.batch->calls;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const std::span<void* const> pointers(run.pointers.data() + run.first_pointer[i],
+                                            calls[i].arguments.size());
+      const int64_t begin_ns = runtime::Clock::real().now_ns();
+      IGNIS_TRY(machine_.options().other_call(calls[i], pointers));
+      if (!linked_.queues_->is_profiled) continue;
+      record(calls[i], step, machine_.options().host_name, static_cast<uint64_t>(begin_ns),
+             static_cast<uint64_t>(runtime::Clock::real().now_ns()), 1000);
     }
-    machine_.complete_host_run();
-    if (linked_.queues_->is_profiled) record(run);
     return Status::ok();
   }
 
-  Status run_one(LinkedHostRun& run, const BatchCall& call, size_t index) {
-    void* const* const pointers = run.pointers.data() + run.first_pointer[index];
-    if (call.kind == CallKind::Other) {
-      return machine_.options().other_call(call, {pointers, call.arguments.size()});
-    }
-    if (call.arguments[0].size_bytes > 0) {
-      std::memmove(pointers[0], pointers[1], call.arguments[0].size_bytes);
-    }
-    return Status::ok();
+  void record(const BatchCall& call, int step, const std::string& device, uint64_t start_ticks,
+              uint64_t end_ticks, uint32_t ticks_per_us) {
+    CallRecord made;
+    made.run = linked_.runs_;
+    made.step = step;
+    made.tag = call.tag;
+    made.name = call.name;
+    made.device = device;
+    made.start_ticks = start_ticks;
+    made.end_ticks = end_ticks;
+    made.seconds = seconds_between(start_ticks, end_ticks, ticks_per_us);
+    keep(linked_.records_, kKeptRecords).push_back(std::move(made));
   }
 
   /// What devices wrote that are not coherent with the host.
-  Status make_visible(const LinkedHostRun& run) {
+  Status make_visible(const Batch& run) {
     for (QueuedDevice* device : machine_.options().devices) {
       if (device->capabilities().is_host_coherent || !device->is_online()) continue;
-      for (const BatchCall& call : run.host->calls) {
+      for (const BatchCall& call : run.calls) {
         for (const BufferRange& range : call.arguments) {
           IGNIS_TRY(make_range_visible(*device, range));
         }
@@ -367,32 +375,6 @@ class Run {
                               : linked_.buffers_[static_cast<size_t>(range.buffer)][lane];
     const uint64_t begin = at.offset_bytes + range.offset_bytes;
     return device.make_visible(at.memory, begin, begin + range.size_bytes);
-  }
-
-  void record(const LinkedHostRun& run) {
-    const auto ticks = [](std::chrono::steady_clock::time_point at) {
-      return static_cast<uint64_t>(
-          std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count());
-    };
-    for (size_t i = 0; i < run.host->calls.size(); ++i) {
-      const BatchCall& call = run.host->calls[i];
-      CallRecord made;
-      made.run = linked_.runs_;
-      made.step = step_of(run);
-      made.tag = call.tag;
-      made.name = call.name;
-      made.device = machine_.options().host_name;
-      made.start_ticks = ticks(run.times[i].begin);
-      made.end_ticks = ticks(run.times[i].end);
-      made.seconds = seconds_between(made.start_ticks, made.end_ticks, 1000);
-      keep(linked_.records_, kKeptRecords).push_back(std::move(made));
-    }
-  }
-  int step_of(const LinkedHostRun& run) const {
-    for (size_t i = 0; i < linked_.steps_.size(); ++i) {
-      if (linked_.steps_[i].host.get() == &run) return static_cast<int>(i);
-    }
-    return -1;
   }
 
   /// Reads the time slots of the last run, once it is complete.
@@ -435,18 +417,9 @@ class Run {
                     sizeof ticks);
         return ticks;
       };
-      CallRecord made;
-      made.run = linked_.runs_;
-      made.step = step;
-      made.tag = call.tag;
-      made.name = call.name;
-      made.device = device.name();
-      made.start_ticks = stamp(call.start_slot);
-      made.end_ticks = stamp(call.end_slot);
-      made.seconds =
-          seconds_between(made.start_ticks, made.end_ticks, device.capabilities().ticks_per_us);
+      record(call, step, device.name(), stamp(call.start_slot), stamp(call.end_slot),
+             device.capabilities().ticks_per_us);
       machine_.count_timestamp_reads(2);
-      keep(linked_.records_, kKeptRecords).push_back(std::move(made));
     }
     return Status::ok();
   }
@@ -457,6 +430,7 @@ class Run {
   std::span<const int64_t> variables_;
   WaitLimits limits_;
   int64_t end_ns_;
+  int host_step_ = -1;  ///< the last host run that was submitted and not waited for
   RunTimes times_;
 
  public:

@@ -25,6 +25,8 @@ class CompletionToken {
   virtual ~CompletionToken() = default;
   /// Whether nothing can touch the memory any more. Called from any thread; once true it stays true.
   virtual bool is_complete() const = 0;
+  /// Whether nobody can say if it ever will be: a thread hangs.
+  virtual bool is_stuck() const { return false; }
 };
 
 /// Memory for links that live for one run (queue spec 9): slots follow each other in one block and come around. A slot is

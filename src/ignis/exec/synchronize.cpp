@@ -99,7 +99,7 @@ Status wait_jointly(const TokenAt& at, const OtherAt& other_at, const Submitted&
       const std::optional<Submitted> token = at(i);
       if (!token) break;
       all = all && token->is_reached();
-      sum += token->device().timeline().reached->load();
+      sum += token->device().progress();
     }
     return all ? UINT64_MAX : sum % UINT64_MAX;
   };
@@ -246,9 +246,29 @@ Status synchronize_owner(std::string_view owner, const PendingOwners& pending,
 }
 
 Status wait_for(std::span<const Submitted> tokens, const WaitLimits& limits) {
-  if (tokens.empty()) return {};
   const auto nobody = [](size_t) -> std::optional<Submitted> { return std::nullopt; };
-  return wait_jointly(list_of(tokens), nobody, tokens.front(), limits);
+  WaitLimits left = limits;
+  // Devices that wait for each other have one clock; the host's worker has its own, and shares a batch with nobody.
+  for (size_t first = 0; first < tokens.size(); ++first) {
+    runtime::Clock& clock = tokens[first].device().clock();
+    const auto has_clock = [&](const Submitted& token) {
+      return &token.device().clock() == &clock;
+    };
+    if (std::any_of(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(first),
+                    has_clock)) {
+      continue;
+    }
+    const auto of_clock = [&](size_t i) -> std::optional<Submitted> {
+      for (size_t k = first; k < tokens.size(); ++k) {
+        if (has_clock(tokens[k]) && i-- == 0) return tokens[k];
+      }
+      return std::nullopt;
+    };
+    const int64_t begin_ns = clock.now_ns();
+    IGNIS_TRY(wait_jointly(of_clock, nobody, tokens[first], left));
+    left.deadline_ns = std::max<int64_t>(0, left.deadline_ns - (clock.now_ns() - begin_ns));
+  }
+  return {};
 }
 
 }  // namespace ignis::exec

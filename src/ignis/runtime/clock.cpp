@@ -7,10 +7,9 @@
 namespace ignis::runtime {
 namespace {
 
-// Short enough for the host's own cost not to matter, long enough for a kernel of some microseconds.
-constexpr int kSpins = 200;
 constexpr int64_t kFirstSleepNs = 1'000;
-constexpr int64_t kLongestSleepNs = 50'000;
+constexpr int64_t kPlainSleepNs =
+    50'000;  // from here on a clock that wakes up by itself sleeps long
 
 class RealClock final : public Clock {
  public:
@@ -55,10 +54,13 @@ WaitEnd wait_at_least(Clock& clock, const std::function<uint64_t()>& read, uint6
   int64_t now = clock.now_ns();
   const int64_t end = add_ns(now, limits.deadline_ns);
   int64_t stall_end = limits.stall_ns > 0 ? add_ns(now, limits.stall_ns) : INT64_MAX;
-  int64_t sleep_ns = kFirstSleepNs;
+  const int most_spins = clock.spins();
+  const int64_t longest_sleep_ns = clock.longest_sleep_ns();
+  int64_t sleep_ns = longest_sleep_ns > kPlainSleepNs ? longest_sleep_ns : kFirstSleepNs;
   for (int spins = 0;;) {
     // The clock is read before the word: a value that came in time counts, however late we look.
     now = clock.now_ns();
+    const uint64_t ticket = clock.ticket();
     const uint64_t value = read();
     if (value >= target) return WaitEnd::Reached;
     if (value != last) {
@@ -68,13 +70,13 @@ WaitEnd wait_at_least(Clock& clock, const std::function<uint64_t()>& read, uint6
     if (is_abandoned && is_abandoned()) return WaitEnd::Abandoned;
     if (now >= stall_end) return WaitEnd::Stalled;
     if (now >= end) return WaitEnd::DeadlineExceeded;
-    if (spins < kSpins) {
+    if (spins < most_spins) {
       ++spins;
       relax();
       continue;
     }
-    clock.sleep_until(std::min({add_ns(now, sleep_ns), end, stall_end}));
-    sleep_ns = std::min(2 * sleep_ns, kLongestSleepNs);
+    clock.sleep_until_event(std::min({add_ns(now, sleep_ns), end, stall_end}), ticket);
+    sleep_ns = std::min(2 * sleep_ns, longest_sleep_ns);
   }
 }
 

@@ -17,6 +17,7 @@
 namespace ignis::runtime {
 
 class Device;
+class QueuedDevice;
 
 /// A point in time after which a wait ends with ErrorCode::Timeout.
 using Deadline = std::chrono::steady_clock::time_point;
@@ -119,6 +120,9 @@ class Device {
                      std::span<LaunchTime> times = {}) = 0;
   /// Ok, or DeviceLost with the cause. Sticks until the device is reopened.
   virtual Status state() const = 0;
+  /// The device as one of the queue chain, which host runs are handed to; null: it is none. Lives as long as the device, and
+  /// has a state of its own.
+  virtual QueuedDevice* queue() { return nullptr; }
 
  protected:
   Device(std::string name, Target target) : name_(std::move(name)), target_(std::move(target)) {}

@@ -115,8 +115,9 @@ struct EncodedQueue {
 
 /// What a backend is told of a call when it encodes it: numbers of addresses, not addresses.
 struct EncodedCall {
-  int program = -1;   ///< Exec: number of the address of the program's image
-  int64_t parts = 1;  ///< Exec
+  int program = -1;             ///< Exec: number of the address of the program's image
+  int64_t parts = 1;            ///< Exec: at most
+  double flops = 0, bytes = 0;  ///< Exec: estimates; 0: not known
   std::vector<Patch>
       arguments;            ///< Exec: one for each buffer, in slot order; Copy: destination, source
   uint64_t size_bytes = 0;  ///< Copy
@@ -162,6 +163,13 @@ class QueuedDevice {
   /// whole counts; what commands that were under way wrote is undefined all the same.
   virtual bool is_whole(const Memory& /*memory*/) const { return generation() == 1; }
 
+  /// Whether nothing that was submitted in `generation`, which was lost, can touch memory any more. A device that is reset
+  /// touches none; a thread that hangs in a program does.
+  virtual bool is_quiet(uint64_t /*generation*/) const { return true; }
+
+  /// `image` made ready by the backend itself, as memory whose address is what an exec names; null: it is made by the two
+  /// functions below. Errors: InvalidArgument, Unsupported, OutOfMemory.
+  virtual Result<MemoryRef> load_image(const ProgramImage& /*image*/) { return MemoryRef(); }
   /// The bytes that make `image` a program of this device where they lie, in memory for Purpose::Image.
   /// Errors: InvalidArgument, Unsupported.
   virtual Result<std::vector<std::byte>> make_image(const ProgramImage& image) const {
@@ -205,6 +213,8 @@ class QueuedDevice {
   /// DeviceUnavailable, OutOfMemory (QueueFull), InvalidArgument (SubmitTooLarge); then nothing was taken.
   virtual Status submit(QueueId queue, std::span<const std::byte> commands) = 0;
 
+  /// Rises whenever the device gets on with its work; while it does not, a wait on the device stalls.
+  virtual uint64_t progress() { return timeline().reached->load(); }
   /// Whether every queue that has work stands at a wait for a word: the device itself is not what holds a batch up.
   virtual bool only_waits() const { return false; }
   /// Called when a wait on this device ended without its value: reads the fault, marks the device Unavailable and returns

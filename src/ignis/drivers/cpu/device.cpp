@@ -1,28 +1,19 @@
 #include "ignis/drivers/cpu/device.h"
 
 #include "ignis/base/log.h"
-#include "ignis/base/math.h"
 #include "ignis/drivers/cpu/cpu_count.h"
 #include "ignis/drivers/cpu/denormals.h"
 #include "ignis/drivers/cpu/loader.h"
+#include "ignis/drivers/cpu/memory.h"
 #include "ignis/drivers/cpu/pool.h"
+#include "ignis/drivers/cpu/queue.h"
 
-#include <sys/mman.h>
-
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
 
 namespace ignis::cpu {
 namespace {
-
-constexpr uint64_t kAlignment = 64;
-// From here on memory comes from the kernel, zeroed on first touch, in huge pages where it allows.
-constexpr uint64_t kMapBytes = uint64_t{64} << 10;
-constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
-constexpr uint64_t kMaxBytes = uint64_t{1} << 47;
 
 class CpuProgram final : public runtime::Program {
  public:
@@ -61,8 +52,11 @@ void call_part(void* context, int64_t part, int64_t parts) {
 
 class CpuDevice final : public runtime::Device {
  public:
-  CpuDevice(std::string name, Target target, std::shared_ptr<Pool> pool)
-      : Device(std::move(name), std::move(target)), pool_(std::move(pool)) {}
+  CpuDevice(std::string name, Target target, std::shared_ptr<Pool> pool,
+            const runtime::DeviceOptions& options)
+      : Device(std::move(name), std::move(target)),
+        pool_(std::move(pool)),
+        queue_([options] { return pool_for(options); }, options.spin) {}
 
   int threads() const override { return pool_->threads(); }
   Result<runtime::DeviceMemory> allocate(uint64_t size_bytes) override;
@@ -70,35 +64,22 @@ class CpuDevice final : public runtime::Device {
   Status run(std::span<const runtime::Launch> launches, runtime::Deadline deadline,
              std::span<runtime::LaunchTime> times) override;
   Status state() const override;
+  runtime::QueuedDevice* queue() override { return &queue_; }
 
  private:
   void release(std::byte* bytes, uint64_t size_bytes) noexcept override;
 
   std::shared_ptr<Pool> pool_;
+  CpuQueue queue_;
 };
 
-uint64_t mapped_bytes(uint64_t size_bytes) {
-  return align_up(size_bytes, size_bytes >= kHugePageBytes ? kHugePageBytes : uint64_t{4096});
-}
-
 Result<runtime::DeviceMemory> CpuDevice::allocate(uint64_t size_bytes) {
-  const auto no_room = [&] {
+  std::byte* bytes = map_bytes(size_bytes);
+  if (bytes == nullptr) {
     return Error(ErrorCode::OutOfMemory,
                  std::to_string(size_bytes) + " bytes of memory are not to be had.");
-  };
-  if (size_bytes > kMaxBytes) return no_room();
-  if (size_bytes < kMapBytes) {
-    const uint64_t rounded = align_up(std::max<uint64_t>(size_bytes, 1), kAlignment);
-    void* bytes = std::aligned_alloc(kAlignment, rounded);
-    if (bytes == nullptr) return no_room();
-    std::memset(bytes, 0, rounded);
-    return make_memory(static_cast<std::byte*>(bytes), size_bytes);
   }
-  const uint64_t mapped = mapped_bytes(size_bytes);
-  void* bytes = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (bytes == MAP_FAILED) return no_room();
-  if (mapped >= kHugePageBytes) madvise(bytes, mapped, MADV_HUGEPAGE);  // a wish: may fail
-  return make_memory(static_cast<std::byte*>(bytes), size_bytes);
+  return make_memory(bytes, size_bytes);
 }
 
 void CpuDevice::release(std::byte* bytes, uint64_t size_bytes) noexcept {
@@ -107,8 +88,7 @@ void CpuDevice::release(std::byte* bytes, uint64_t size_bytes) noexcept {
     IGNIS_LOG(Warning, "cpu") << size_bytes << " bytes are kept: the device is lost.";
     return;
   }
-  if (size_bytes < kMapBytes) std::free(bytes);
-  else munmap(bytes, mapped_bytes(size_bytes));
+  unmap_bytes(bytes, size_bytes);
 }
 
 Result<std::shared_ptr<const runtime::Program>> CpuDevice::load(const ProgramImage& image) {
@@ -211,7 +191,7 @@ Result<std::shared_ptr<runtime::Device>> open(const runtime::DeviceSpec& spec,
   IGNIS_TRY_ASSIGN(std::shared_ptr<Pool> pool, pool_for(options));
   target.threads = pool->threads();
   return std::shared_ptr<runtime::Device>(
-      std::make_shared<CpuDevice>(spec.to_string(), std::move(target), std::move(pool)));
+      std::make_shared<CpuDevice>(spec.to_string(), std::move(target), std::move(pool), options));
 }
 
 std::vector<runtime::DeviceInfo> list() {

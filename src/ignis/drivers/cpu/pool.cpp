@@ -2,16 +2,14 @@
 
 #include "ignis/drivers/cpu/cpu_count.h"
 #include "ignis/drivers/cpu/denormals.h"
+#include "ignis/drivers/cpu/futex.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <climits>
 #include <string>
 #include <vector>
 
@@ -44,25 +42,6 @@ struct alignas(128) Slot {
 };
 
 thread_local bool is_inside_part = false;
-
-void pause_cpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
-// Returns when the word is woken, no longer holds `expected`, the time is over, or for no reason.
-void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, const timespec* timeout) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, timeout,
-          nullptr, 0);
-}
-
-void futex_wake(std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
-          nullptr, 0);
-}
 
 void run_share(const Share& share) {
   is_inside_part = true;
@@ -220,6 +199,7 @@ Pool::~Pool() {
 
 int Pool::threads() const { return static_cast<int>(core_->slots.size()) + 1; }
 bool Pool::is_lost() const { return core_->is_lost.load(); }
+void Pool::lose() { core_->is_lost.store(true); }
 bool Pool::is_of_this_process() const { return core_->process == getpid(); }
 
 Result<Pool::Lease> Pool::begin() {

@@ -41,6 +41,8 @@ class Pool {
 
   int threads() const;
   bool is_lost() const;
+  /// For whoever knows that a part does not come back: as when a deadline passes.
+  void lose();
   /// False in the child of a fork: the workers stayed behind, and the calling thread does all parts.
   bool is_of_this_process() const;
 

@@ -206,6 +206,7 @@ Result<QueueTemplate> make_template(const Schedule& prepared, size_t call_count,
       step.is_host = run.is_host;
       if (run.is_host) {
         step.batch = make_host_batch(table, prepared.buffers, calls, run.groups[group]);
+        if (!is_other(step)) build_host_stream(options.is_profiled, step.batch);
       } else {
         step.batch = make_batch(table, options.queues, prepared.buffers, calls, run.groups[group]);
         // A wait for the first half of a network copy alone would never end.

@@ -94,6 +94,8 @@ class StreamEncoder {
         to.size_bytes = call.arguments[0].size_bytes;
       }
       to.parts = call.parts;
+      to.flops = call.flops;
+      to.bytes = call.bytes;
       for (const exec::CallVariable& variable : call.variables) {
         to.variables.push_back({variable.run_time, variable.value});
       }
@@ -247,7 +249,6 @@ class StreamEncoder {
 
 Status encode_template(QueueTemplate& made, const DeviceFinder& find_device) {
   for (exec::TemplateStep& step : made.steps) {
-    if (step.is_host) continue;
     Batch& batch = step.batch;
     Numbers<TableEntry> table(batch.table);
     for (QueueStream& stream : batch.streams) {

@@ -260,6 +260,39 @@ void build_streams(const DeviceTable& table, std::span<const exec::ScheduleBuffe
   StreamBuilder(table, buffers, bases, is_profiled, batch).build();
 }
 
+void build_host_stream(bool is_profiled, Batch& batch) {
+  QueueStream stream;
+  stream.signal = 0;
+  const auto append = [&](const Command& made) { stream.commands.push_back(made); };
+  const auto append_timestamp = [&](int slot) {
+    Command made = command(Command::Kind::Timestamp);
+    made.slot = slot;
+    append(made);
+  };
+  append(command(Command::Kind::Barrier));
+  for (BatchCall& call : batch.calls) {
+    if (is_profiled) {
+      call.start_slot = 2 + 2 * call.tag;  // behind one queue's signal and the epoch
+      call.end_slot = call.start_slot + 1;
+      append_timestamp(call.start_slot);
+    }
+    Command made =
+        command(call.kind == exec::CallKind::Copy ? Command::Kind::Copy : Command::Kind::Exec);
+    made.tag = call.tag;
+    append(made);
+    if (is_profiled) append_timestamp(call.end_slot);
+    if (!call.is_marked) continue;
+    Command store = command(Command::Kind::StoreSignal);
+    store.signal = 0;
+    store.value = static_cast<uint64_t>(call.tag) + 1;
+    append(store);
+  }
+  Command store = command(Command::Kind::StoreReached);
+  store.device = 0;
+  append(store);
+  batch.streams = {std::move(stream)};
+}
+
 std::vector<int> peers_of(const Batch& batch, std::span<const exec::ScheduleBuffer> buffers,
                           const BatchCall& call) {
   std::set<int> peers;

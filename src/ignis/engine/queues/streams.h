@@ -20,6 +20,10 @@ namespace ignis::engine {
 void build_streams(const DeviceTable& table, std::span<const exec::ScheduleBuffer> buffers,
                    const BaseTable& bases, bool is_profiled, exec::Batch& batch);
 
+/// The stream of a host run: its calls in order, marked ones with their signal, then the store of the host's timeline. They
+/// need no waits among themselves, and the host itself waits before it submits.
+void build_host_stream(bool is_profiled, exec::Batch& batch);
+
 /// Other devices of the batch that own an argument of a call, ascending.
 std::vector<int> peers_of(const exec::Batch& batch, std::span<const exec::ScheduleBuffer> buffers,
                           const exec::BatchCall& call);

@@ -55,7 +55,7 @@ std::string_view to_string(FaultKind kind) {
 SimulatedDevice::SimulatedDevice(World& world, DeviceSpec spec, uint64_t first_address)
     : world_(world),
       spec_(std::move(spec)),
-      addresses_(first_address),
+      addresses_(first_address, spec_.name == kHost),
       in_use_bytes_(spec_.name == kHost ? world.host_in_use_bytes_
                                         : std::make_shared<std::atomic<uint64_t>>(0)) {
   const auto add_queue = [&](QueueId id) {
@@ -139,7 +139,7 @@ Result<uint64_t> SimulatedDevice::map(const MemoryRef& memory) {
   }
   if (owner == name()) return addresses_.map(memory);
   if (faults_.refuses_mapping) return not_mappable(name(), owner, "the mapping was refused");
-  if (simulated == nullptr && memory->host() == nullptr) {
+  if ((simulated == nullptr || name() == kHost) && memory->host() == nullptr) {
     return not_mappable(name(), owner, "only its owner reaches it");
   }
   if (owner != kHost && name() != kHost) {

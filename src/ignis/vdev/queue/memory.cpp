@@ -119,7 +119,7 @@ Result<Reached> AddressMap::reach(uint64_t address, uint64_t size_bytes) const {
   if (reached.keep == nullptr) return fault("the memory was released");
   reached.room_bytes = mapping.size_bytes - offset_bytes;
   if (const auto* own = dynamic_cast<const SimulatedMemory*>(reached.keep.get())) {
-    reached.bytes = own->bytes() + offset_bytes;
+    reached.bytes = (is_host_ ? own->host() : own->bytes()) + offset_bytes;
   } else if (const auto* end = dynamic_cast<const WireEnd*>(reached.keep.get())) {
     reached.wire = end->wire().get();
   } else {

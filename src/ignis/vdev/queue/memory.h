@@ -92,7 +92,9 @@ struct Reached {
 /// addressed wrongly is found. Does not keep memory alive.
 class AddressMap {
  public:
-  explicit AddressMap(uint64_t first_address) : next_(first_address) {}
+  /// `is_host`: it reaches what the host sees of a device's memory.
+  explicit AddressMap(uint64_t first_address, bool is_host = false)
+      : is_host_(is_host), next_(first_address) {}
   /// The address of `memory`, which is mapped when it was not.
   uint64_t map(const runtime::MemoryRef& memory);
   bool has(const runtime::MemoryRef& memory) const;
@@ -107,6 +109,7 @@ class AddressMap {
     const runtime::Memory* identity = nullptr;
     uint64_t size_bytes = 0;
   };
+  bool is_host_;
   std::map<uint64_t, Mapping> mappings_;              // by address
   std::map<const runtime::Memory*, uint64_t> known_;  // may name memory that is gone
   uint64_t next_;
