@@ -181,13 +181,13 @@ TEST(Exec, AHostRunIsAScheduleToo) {
   const auto linked = rig.linked();
   expect_ok(exec::run(*linked));
   EXPECT_EQ(rig.floats(out), (std::vector<float>{2, 3, 4, 5}));
-  EXPECT_EQ(rig.worker.timeline().announced.load(), 1u);
-  EXPECT_EQ(rig.reached(rig.worker), 1u);
+  EXPECT_EQ(rig.worker().timeline().announced.load(), 1u);
+  EXPECT_EQ(rig.reached(rig.worker()), 1u);
   const std::vector<exec::CallRecord> records = exec::take_records(*linked);
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[0].device, "CPU");
   EXPECT_LE(records[0].end_ticks, records[1].start_ticks);
-  rig.worker.report_hang("The host worker is dead.");
+  rig.worker().report_hang("The host worker is dead.");
   const Status lost = exec::run(*linked);
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code(), ErrorCode::DeviceLost);

@@ -27,8 +27,13 @@ Rig::Rig(vdev::WorldOptions world_options) : world(std::move(world_options)) {
     TestFunction copy = [size_bytes](std::span<std::byte* const> buffers) {
       std::memmove(buffers[0], buffers[1], size_bytes);
     };
-    return world.add_function(name, 2,
-                              [copy](const vdev::FunctionCall& call) { copy(call.buffers); });
+    return make_program(name, 2, std::move(copy));
+  };
+  make_program = [this](const std::string& name, int buffer_count, TestFunction function) {
+    return world.add_function(name, buffer_count,
+                              [function = std::move(function)](const vdev::FunctionCall& call) {
+                                function(call.buffers);
+                              });
   };
   machine_options.clock = &world.clock();
   host->native = rig_defaults.native;
@@ -54,15 +59,14 @@ void Rig::add_missing_devices() {
 }
 
 int Rig::add_program(const std::string& name, int buffer_count, TestFunction function) {
-  schedule.programs.push_back(world.add_function(
-      name, buffer_count, [function](const vdev::FunctionCall& call) { function(call.buffers); }));
+  schedule.programs.push_back(make_program(name, buffer_count, std::move(function)));
   return static_cast<int>(schedule.programs.size()) - 1;
 }
 
 exec::Machine& Rig::start() {
   if (machine == nullptr) {
     machine_options.devices = world.devices();
-    std::erase(machine_options.devices, &worker);
+    std::erase(machine_options.devices, world.find(table.host));
     machine_options.host = host;
     machine = exec::Machine::create(machine_options);
   }

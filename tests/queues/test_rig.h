@@ -49,11 +49,15 @@ inline RigDefaults rig_defaults;
 /// Devices, a schedule that grows by calls (TestWorld), and the whole chain behind it.
 struct Rig : engine::TestWorld {
   vdev::World world;
-  runtime::QueuedDevice& worker = world.add_host_worker();
-  std::shared_ptr<TestHost> host = std::make_shared<TestHost>(worker);
+  std::shared_ptr<TestHost> host = std::make_shared<TestHost>(world.add_host_worker());
+  /// Makes a program of a function; the world's functions are the default.
+  std::function<ProgramImage(const std::string& name, int buffer_count, TestFunction function)>
+      make_program;
   std::shared_ptr<exec::Machine> machine;
   engine::TemplateCache cache;
-  engine::DeviceFinder find = [this](std::string_view name) { return world.find(name); };
+  engine::DeviceFinder find = [this](std::string_view name) {
+    return name == table.host ? host->queue() : world.find(name);
+  };
   exec::MachineOptions machine_options;
   const engine::SubmitCompiler* submit_compiler = rig_defaults.submit_compiler;
 
@@ -64,6 +68,8 @@ struct Rig : engine::TestWorld {
                                     vdev::DeviceSpec spec = {});
   /// Devices of `table` that the simulated world does not have yet.
   void add_missing_devices();
+  /// The CPU of the chain: the simulated worker, or what a test put there.
+  runtime::QueuedDevice& worker() { return *host->queue(); }
   /// A program for devices and the host; its number.
   int add_program(const std::string& name, int buffer_count, TestFunction function);
 

@@ -125,7 +125,9 @@ Status BatchFence::wait_for_epochs(const Limits& limits) {
     if (has_passed(i)) continue;
     QueuedDevice& device = *devices_[i];
     // No more than two words are captured, here and below: std::function would allocate.
-    const auto read = [this, i] { return has_passed(i) ? UINT64_MAX : devices_[i]->progress(); };
+    const auto read = [this, i] {
+      return has_passed(i) ? UINT64_MAX : devices_[i]->timeline().reached->load();
+    };
     switch (wait_at_least(device.clock(), read, UINT64_MAX, limits.remaining(), is_lost)) {
       case WaitEnd::Reached: break;
       case WaitEnd::Abandoned: {

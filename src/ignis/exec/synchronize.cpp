@@ -99,7 +99,7 @@ Status wait_jointly(const TokenAt& at, const OtherAt& other_at, const Submitted&
       const std::optional<Submitted> token = at(i);
       if (!token) break;
       all = all && token->is_reached();
-      sum += token->device().progress();
+      sum += token->device().timeline().reached->load();
     }
     return all ? UINT64_MAX : sum % UINT64_MAX;
   };

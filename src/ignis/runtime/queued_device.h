@@ -213,8 +213,6 @@ class QueuedDevice {
   /// DeviceUnavailable, OutOfMemory (QueueFull), InvalidArgument (SubmitTooLarge); then nothing was taken.
   virtual Status submit(QueueId queue, std::span<const std::byte> commands) = 0;
 
-  /// Rises whenever the device gets on with its work; while it does not, a wait on the device stalls.
-  virtual uint64_t progress() { return timeline().reached->load(); }
   /// Whether every queue that has work stands at a wait for a word: the device itself is not what holds a batch up.
   virtual bool only_waits() const { return false; }
   /// Called when a wait on this device ended without its value: reads the fault, marks the device Unavailable and returns

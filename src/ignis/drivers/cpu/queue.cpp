@@ -157,8 +157,6 @@ Status CpuQueue::submit(QueueId queue, std::span<const std::byte> commands) {
   return {};
 }
 
-uint64_t CpuQueue::progress() { return timeline_.reached->load() + worker()->executed(); }
-
 std::string CpuQueue::report_hang(const std::string& what) {
   life_.stall(what);
   const std::shared_ptr<Worker> of = worker();

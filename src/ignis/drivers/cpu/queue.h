@@ -51,7 +51,6 @@ class CpuQueue final : public runtime::QueuedDevice {
   uint64_t free_bytes(runtime::QueueId queue) const override;
   uint64_t ring_bytes(runtime::QueueId queue) const override;
   Status submit(runtime::QueueId queue, std::span<const std::byte> commands) override;
-  uint64_t progress() override;
   std::string report_hang(const std::string& what) override;
   Status reopen() override;
 
