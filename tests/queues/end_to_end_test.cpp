@@ -3,6 +3,7 @@
 
 #include "ignis/engine/queues/test_random.h"
 
+#include "tests/queues/real_cpu_rig.h"
 #include "tests/queues/test_rig.h"
 #include <gtest/gtest.h>
 
@@ -123,12 +124,16 @@ struct Case {
   std::vector<std::vector<runtime::MemoryRef>> known;  ///< by buffer; empty for a placeholder
   std::shared_ptr<exec::LinkedSchedule> linked;
 
-  explicit Case(std::mt19937_64& rng) {
+  /// With `cpu`, host runs are that one's, in real time.
+  explicit Case(std::mt19937_64& rng, const std::shared_ptr<runtime::Device>& cpu = nullptr)
+      : rig(cpu != nullptr ? real_world(cpu) : vdev::WorldOptions{}) {
+    if (cpu != nullptr) use_real_cpu(rig, cpu);
     engine::add_random_devices(rig, 2, rng);
     for (auto& [name, capabilities] : rig.table.devices) {
       capabilities.can_recover = true;
       if (rng() % 4 == 0) capabilities.signal_bits = 32;
-      if (rng() % 4 == 0) capabilities.is_host_coherent = false;
+      // The simulated caches may not be written while somebody submits, and a real thread writes whenever it likes.
+      if (rng() % 4 == 0 && cpu == nullptr) capabilities.is_host_coherent = false;
       if (rng() % 4 == 0) capabilities.crosses_host_memory = true;
     }
     rig.add_missing_devices();
@@ -148,6 +153,7 @@ struct Case {
     rig.options.queues.all_to_all = static_cast<int>(rng() % 2);
     rig.options.link_time_threshold = rng() % 2 == 0 ? 64 : 0;
     for (size_t i = 0; i < rig.schedule.buffers.size(); ++i) place(i, rng() % 3);
+    if (cpu != nullptr) rig.world.start_worker();
   }
 
   /// Other memory in the place of what a lost device had.
@@ -282,7 +288,7 @@ vdev::Fault random_fault(std::mt19937_64& rng) {
   static constexpr Kind kKinds[] = {
       Kind::StuckSignal,       Kind::LateSignal,      Kind::DoorbellLost,        Kind::HalfUpload,
       Kind::MappingRefused,    Kind::RingFull,        Kind::RemovedBeforeSubmit, Kind::PeerLost,
-      Kind::RemovedDuringWait, Kind::NetworkCardLost,
+      Kind::RemovedDuringWait, Kind::NetworkCardLost, Kind::HostWorkerDead,
   };
   vdev::Fault fault;
   fault.kind = kKinds[rng() % std::size(kKinds)];
@@ -345,6 +351,57 @@ TEST(EndToEnd, FaultsEndInBoundsAndAfterwardsAnswersAreTheSame) {
   }
   EXPECT_GE(ends.size(), 4u) << "The faults all end alike.";
   EXPECT_GT(ends["ok"], 0);
+}
+
+TEST(EndToEnd, RandomSchedulesOnThisMachinesCpu) {
+  if (!cpu::test::has_function_programs()) GTEST_SKIP() << "The programs are for x86-64.";
+  const uint64_t seed = test_seed();
+  const int64_t count = std::min<int64_t>(200, engine::test_batches(200));
+  const std::shared_ptr<runtime::Device> cpu = open_cpu();
+  for (int64_t i = 0; i < count; ++i) {
+    std::mt19937_64 rng(seed + static_cast<uint64_t>(i));
+    SCOPED_TRACE("IGNIS_TEST_SEED=" + std::to_string(seed + static_cast<uint64_t>(i)));
+    Case made(rng, cpu);
+    int runs = 1 + static_cast<int>(rng() % 3);
+    const Status status = run_case(made, rng, runs);
+    ASSERT_TRUE(status) << status.error().to_string();
+    ASSERT_TRUE(holds_after(made, runs)) << engine::steps_text(made.linked->queues());
+  }
+}
+
+TEST(EndToEnd, ADeadCpuEndsInBoundsAndAfterwardsAnswersAreTheSame) {
+  if (!cpu::test::has_function_programs()) GTEST_SKIP() << "The programs are for x86-64.";
+  const uint64_t seed = test_seed();
+  const runtime::WaitLimits limits{10'000'000'000, 20'000'000};
+  const std::shared_ptr<runtime::Device> cpu = open_cpu();
+  int lost = 0;
+  for (uint64_t i = 0; i < 30; ++i) {
+    std::mt19937_64 rng(seed + i);
+    SCOPED_TRACE("IGNIS_TEST_SEED=" + std::to_string(seed + i));
+    Case made(rng, cpu);
+    static_cast<cpu::CpuQueue*>(cpu->queue())->kill_worker();
+    int runs = 1 + static_cast<int>(rng() % 3);
+    const Status status = run_case(made, rng, runs, limits);
+    if (status) {
+      ASSERT_TRUE(holds_after(made, runs)) << "A run succeeded and its answer is wrong.";
+    } else {
+      ++lost;
+      EXPECT_TRUE(status.error().reason() == "DeviceHang" ||
+                  status.error().reason() == "DeviceUnavailable")
+          << status.error().to_string();
+      EXPECT_NE(status.error().message().find("'CPU'"), std::string::npos)
+          << status.error().to_string();
+    }
+    cpu->queue()->report_hang("a test");
+    ASSERT_TRUE(cpu->queue()->reopen());
+    made.linked.reset();
+    made.replace_memory();
+    runs = 1;
+    const Status again = run_case(made, rng, runs);
+    ASSERT_TRUE(again) << again.error().to_string();
+    ASSERT_TRUE(holds_after(made, runs)) << "after recovery";
+  }
+  EXPECT_GT(lost, 5);
 }
 
 TEST(EndToEnd, ThreadsShareDevicesAndStages) {

@@ -142,6 +142,10 @@ Status CpuQueue::submit(QueueId queue, std::span<const std::byte> commands) {
   }
   if (!is_online()) return device_unavailable(name_, state());
   const std::shared_ptr<Worker> to = worker();
+  if (to->was_left_behind()) {
+    life_.lose("this process was forked, and its worker's thread is its parent's");
+    return device_unavailable(name_, state());
+  }
   const uint64_t free_bytes = to->free_words() * sizeof(uint64_t);
   if (commands.size() > free_bytes || commands.size() % sizeof(uint64_t) != 0) {
     const bool is_full = commands.size() <= kRingBytes && commands.size() % sizeof(uint64_t) == 0;

@@ -8,6 +8,8 @@
 #include "ignis/runtime/reasons.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -315,6 +317,28 @@ TEST_F(CpuQueueTest, HostWorkerDead) {
   ASSERT_TRUE(queue.submit(QueueId{}, batch.words(1)));
   ASSERT_EQ(wait_for(queue, 1), runtime::WaitEnd::Reached);
   EXPECT_EQ(value, 2);
+}
+
+TEST_F(CpuQueueTest, TheChildOfAForkOpensItsOwn) {
+  CpuQueue queue(pool_of(1), {});
+  int64_t value = 0;
+  HandBatch batch(queue);
+  batch.exec(add_one(), {&value});
+  ASSERT_TRUE(queue.submit(QueueId{}, batch.words(1)));
+  ASSERT_EQ(wait_for(queue, 1), runtime::WaitEnd::Reached);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool is_refused =
+        queue.submit(QueueId{}, batch.words(2)).error().reason() == "DeviceUnavailable";
+    const bool is_well = is_refused && queue.reopen().has_value() &&
+                         queue.submit(QueueId{}, batch.words(1)).has_value() &&
+                         wait_for(queue, 1) == runtime::WaitEnd::Reached && value == 2;
+    _exit(is_well ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST_F(CpuQueueTest, AWaiterIsWokenByAFinishAndByALoss) {

@@ -52,7 +52,11 @@ bool is_well_formed(const EntryHeader& header, uint64_t left_words) {
   return false;
 }
 
+std::atomic<uint32_t> forks{0};  // that led to this process
+
 }  // namespace
+
+uint32_t Worker::count_forks() { return forks.load(std::memory_order_relaxed); }
 
 Worker::Worker(PoolSource pool_source, nanoseconds spin, std::shared_ptr<QueueEvents> events,
                runtime::MemoryRef timeline_memory)
@@ -75,6 +79,9 @@ Status Worker::start(const std::shared_ptr<Worker>& self) {
   if (self->pool_ == nullptr) {
     IGNIS_TRY_ASSIGN(self->pool_, self->pool_source_());
   }
+  static const int known = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  (void)known;
+  self->forks_ = count_forks();
   auto held = std::make_unique<std::shared_ptr<Worker>>(self);
   // Signals belong to the application's threads.
   sigset_t all, former;

@@ -50,7 +50,9 @@ class Worker {
   /// Nothing it does is seen from now on, but for what a program that it is in writes.
   void cut_off();
   /// Whether its thread has ended or never began: it touches no memory any more.
-  bool has_ended() const { return !is_started_.load() || has_ended_.load(); }
+  bool has_ended() const { return !is_started_.load() || has_ended_.load() || was_left_behind(); }
+  /// Whether this process is the child of a fork, and the thread its parent's.
+  bool was_left_behind() const { return is_started_.load() && forks_ != count_forks(); }
   /// Ends the thread after the entry that it is in, and waits for that at most `timeout`.
   void stop(std::chrono::nanoseconds timeout);
   /// For tests: the thread ends, and nobody has noticed.
@@ -63,6 +65,7 @@ class Worker {
  private:
   enum class Next : uint8_t { GoOn, End };
 
+  static uint32_t count_forks();
   static void* thread_main(void* self);
   void wake();
   bool wait_for_words();
@@ -91,6 +94,7 @@ class Worker {
   std::mutex stores_;  // a worker that is cut off stores nothing
   std::atomic<bool> is_cut_off_{false}, dies_{false}, is_started_{false};
   std::atomic<bool> has_ended_{false};
+  uint32_t forks_ = 0;  // at start()
   EventCount ended_;
 
   std::mutex pool_mutex_;  // around changes of pool_ by the thread, and looks of others
