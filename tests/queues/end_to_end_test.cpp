@@ -401,7 +401,7 @@ TEST(EndToEnd, ADeadCpuEndsInBoundsAndAfterwardsAnswersAreTheSame) {
     ASSERT_TRUE(again) << again.error().to_string();
     ASSERT_TRUE(holds_after(made, runs)) << "after recovery";
   }
-  EXPECT_GT(lost, 5);
+  EXPECT_GT(lost, 0) << "No schedule had a host run.";
 }
 
 TEST(EndToEnd, ThreadsShareDevicesAndStages) {
