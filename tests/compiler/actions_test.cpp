@@ -131,6 +131,81 @@ TEST(Actions, TransposeTurnsWholeAndPartialSquares) {
   }
 }
 
+Prepared softmax_rows(int64_t rows, int64_t columns) {
+  const auto g = std::make_shared<ir::Graph>();
+  const Tensor x = Tensor::input(g, 0, "x", DType::Float32, {rows, columns});
+  return prepare({x}, {softmax(x * 3.0, -1)});
+}
+
+/// Axes: 0 = row, 1 = column; 2 = the sum's, 3 = the maximum's.
+TEST(Actions, StageKeepsTermsOfSoftmaxInItsRow) {
+  for (const int64_t columns : {5, 16, 77, 300}) {
+    const Prepared p = softmax_rows(6, columns);
+    const std::vector<std::string> rows = {"VECTOR(1,8,2)", "REORDER(0,1)", "THREAD(1)",
+                                           "SPLIT_REDUCE(3,8,2)"};
+    std::vector<std::string> recompute = rows, stage = rows;
+    recompute.push_back("SPLIT_REDUCE(2,8,4)");
+    stage.insert(stage.end(), {"SPLIT_REDUCE(2,8,4)", "STAGE(2)"});
+    expect_same(p, recompute);
+    expect_same(p, stage);
+    expect_same(p, {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,4,1)", "STAGE(2)"});
+  }
+  // The terms are computed in one place instead of two.
+  const Prepared p = softmax_rows(6, 64);
+  const auto additions = [&](std::vector<std::string> list) {
+    codegen::Config config;
+    config.target = make_target(Isa::Avx2);
+    config.actions = std::move(list);
+    const auto lowered = codegen::lower(p.schedule.kernels[0].sink, config);
+    EXPECT_TRUE(lowered.has_value()) << lowered.error().to_string();
+    int n = 0;
+    for (const ir::Node& node : lowered->program.list) n += node.is(ir::Op::Mulacc) ? 1 : 0;
+    return n;
+  };
+  const int twice = additions({"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)"});
+  const int once = additions({"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)", "STAGE(2)"});
+  EXPECT_LE(2 * once, twice);
+}
+
+TEST(Actions, StageIsChosenForExponentialsOnly) {
+  const auto actions = [](const Prepared& p) {
+    codegen::Config config;
+    config.target = make_target(Isa::Avx2);
+    const auto lowered = codegen::lower(p.schedule.kernels[0].sink, config);
+    EXPECT_TRUE(lowered.has_value()) << lowered.error().to_string();
+    std::string text;
+    for (const std::string& a : lowered->actions) text += a + " ";
+    return text;
+  };
+  EXPECT_NE(actions(softmax_rows(6, 64)).find("STAGE(2)"), std::string::npos);
+  const auto g = std::make_shared<ir::Graph>();
+  const Tensor x = Tensor::input(g, 0, "x", DType::Float32, {6, 64});
+  const Prepared cheap = prepare({x}, {x / sum(x, {1}, true)});
+  EXPECT_EQ(actions(cheap).find("STAGE"), std::string::npos);
+}
+
+TEST(Actions, StageNeedsARowOfItsOwn) {
+  const Prepared p = softmax_rows(6, 64);
+  const std::vector<std::vector<std::string>> bad = {
+      {"STAGE(2)"},
+      {"VECTOR(1,8,1)", "STAGE(2)"},
+      {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)", "STAGE(1)"},
+      {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)", "THREAD(2)", "STAGE(2)"},
+      {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)", "REORDER(1,0)", "STAGE(2)"},
+      {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)", "TILE_CACHE(1,2,0)", "STAGE(2)"},
+      {"VECTOR(1,8,1)", "TILE_REG(0,2)", "SPLIT_REDUCE(2,8,1)", "STAGE(2)"},
+  };
+  for (const auto& list : bad) {
+    codegen::Config config;
+    config.target = make_target(Isa::Avx2);
+    config.actions = list;
+    const auto lowered = codegen::lower(p.schedule.kernels[0].sink, config);
+    ASSERT_FALSE(lowered.has_value()) << list.size();
+    EXPECT_NE(lowered.error().message().find("STAGE"), std::string::npos)
+        << lowered.error().message();
+  }
+}
+
 TEST(Actions, IllegalOnesAreNamed) {
   const Prepared p = product();
   const std::vector<std::pair<std::string, std::vector<std::string>>> bad = {

@@ -198,7 +198,7 @@ Node ReduceEmitter::horizontal(Node v) {
 void ReduceEmitter::accumulate(Instance& i, Block* body) {
   const Node value = site_.node.src(0);
   if (!i.now) i.now = b_.read_reg(body, i.reg);
-  if (site_.is_product && e_.level_ != FloatLevel::Strict) {
+  if (site_.is_product && e_.level_ != FloatLevel::Strict && e_.stage_.site != &site_) {
     const Node a = e_.splat(e_.eval(value.src(0)), lanes_),
                b = e_.splat(e_.eval(value.src(1)), lanes_);
     i.now = b_.value(Op::Mulacc, site_.node.dtype(), {a, b, i.now}, {}, lanes_);
@@ -349,6 +349,8 @@ void ReduceEmitter::split_vector(Instance& i, int axis, int64_t first, int valid
     const Node mask = e_.mask_of(valid, lanes_);
     i.now = combine(i.now, b_.value(Op::Where, site_.node.dtype(), {mask, v, start_}, {}, lanes_));
   }
+  if (e_.stage_.site == &site_)
+    e_.store_staged(axis, e_.splat(e_.eval(site_.node.src(0)), lanes_), body);
   restore();
 }
 

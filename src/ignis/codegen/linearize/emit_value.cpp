@@ -225,7 +225,7 @@ Node Emitter::eval(const Node& n) {
     IGNIS_CHECK(it != memo_.end()) << "a reduction was not emitted for its tile";
     return it->second;
   }
-  const Node result = eval_new(n);
+  const Node result = n == stage_.repeat ? load_staged() : eval_new(n);
   memo_[std::move(key)] = result;
   return result;
 }
@@ -372,6 +372,33 @@ Node Emitter::load_transposed(const Node& load, const Node& param, const Address
   }
   at(plan_.tile_axis) = m_now;
   return memo_.at(key_of(load));
+}
+
+/// STAGE: the terms at the current vector, read back from the stored row.
+Node Emitter::load_staged() {
+  eval(stage_.site->node);  // writes the row, before the loop that stands here
+  const Node at_row = k_.store().src(0);
+  const AxisValue& value = at(plan_.vector_axis);
+  const Node param = b_.place(program_.graph->import(at_row.src(0)));
+  const Node index = b_.value(Op::Index, at_row.dtype(), {param, offset_of(k_.address(at_row))});
+  if (value.valid == value.lanes)
+    return b_.value(Op::Load, at_row.dtype(), {index}, {}, value.lanes);
+  const Node zero = splat(b_.constant(at_row.dtype(), 0), value.lanes);
+  return b_.value(Op::Load, at_row.dtype(), {index, zero, mask_of(value.valid, value.lanes)}, {},
+                  value.lanes);
+}
+
+/// STAGE: writes the terms at the current vector of the reduced axis into the stored row.
+void Emitter::store_staged(int axis, const Node& terms, Block* block) {
+  const Node at_row = k_.store().src(0);
+  const AxisValue value = at(axis), saved = at(plan_.vector_axis);
+  const Node param = b_.place(program_.graph->import(at_row.src(0)));
+  at(plan_.vector_axis) = value;
+  const Node index = b_.value(Op::Index, at_row.dtype(), {param, offset_of(k_.address(at_row))});
+  at(plan_.vector_axis) = saved;
+  std::vector<Node> sources{index, terms};
+  if (value.valid < value.lanes) sources.push_back(mask_of(value.valid, value.lanes));
+  b_.append(block, program_.graph->make(Op::Store, DType::Void, sources));
 }
 
 void Emitter::store_tile(Block* block) {

@@ -52,6 +52,11 @@ int64_t Emitter::units_of(size_t level, size_t segment) const {
 }
 
 int64_t Emitter::run() {
+  if (plan_.staged_axis >= 0) {
+    auto stage = find_stage(k_, plan_, plan_.staged_axis);
+    IGNIS_CHECK(stage.has_value()) << "a plan is verified before it is emitted";
+    stage_ = *std::move(stage);
+  }
   for (size_t a = 0; a < k_.axes().size(); ++a) {
     if (!k_.axes()[a].is_reduce) segments_[a] = make_segments(static_cast<int>(a));
   }

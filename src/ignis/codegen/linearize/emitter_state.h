@@ -2,6 +2,7 @@
 
 #include "ignis/codegen/linearize/blocks.h"
 #include "ignis/codegen/optimize/loop_plan.h"
+#include "ignis/codegen/optimize/stage.h"
 #include "ignis/codegen/program.h"
 #include "ignis/ir/range.h"
 
@@ -71,6 +72,8 @@ class Emitter {
   Node eval_const(const Node& n);
   Node eval_integer(const Node& n);  // weak index arithmetic
   bool can_transpose(const Address& address, int axis) const;
+  Node load_staged();
+  void store_staged(int axis, const Node& terms, Block* block);
   Node load_transposed(const Node& load, const Node& param, const Address& address, int axis);
   ir::Interval bounds_of(const Node& n);
   Node open_gate(const Node& gate);
@@ -96,6 +99,7 @@ class Emitter {
   std::vector<std::vector<Segment>> segments_;
   std::vector<Window> window_;
   std::vector<Node> thread_index_;              ///< one per thread loop
+  Stage stage_;                                 ///< STAGE
   int64_t tile_size_ = 1;                       ///< copies on the tile axis in the current segment
   int64_t v_left_ = 0;                          ///< elements of the vector axis in the current tile
   std::map<std::vector<uint32_t>, Node> memo_;  ///< by expression and the values of its axes

@@ -1,4 +1,5 @@
 #include "ignis/codegen/optimize/loop_plan.h"
+#include "ignis/codegen/optimize/stage.h"
 
 #include <algorithm>
 #include <numeric>
@@ -30,6 +31,7 @@ class Chooser {
     choose_segments();
     choose_unrolls();
     plan_.slides = should_slide();
+    choose_stage();
     return plan_;
   }
 
@@ -73,6 +75,7 @@ class Chooser {
   void choose_segments();
   void choose_unrolls();
   bool should_slide() const;
+  void choose_stage();
   int64_t units(size_t loop_count) const;
   int64_t tiles(int axis) const;
   int64_t shared_bytes() const;
@@ -471,6 +474,25 @@ bool Chooser::should_slide() const {
     }
   }
   return false;
+}
+
+/// Terms that take more than a few operations are kept while their row stays in a cache.
+void Chooser::choose_stage() {
+  constexpr int kCheap = 8;  // operations
+  for (const LoopPlan::SplitReduce& s : plan_.splits) {
+    const int64_t row_bytes = extent(s.axis) * size_bytes(k_.store().src(0).dtype());
+    if (row_bytes > target_.l2_bytes / 2) continue;
+    const auto stage = find_stage(k_, plan_, s.axis);
+    if (!stage) continue;
+    int operations = 0;
+    for (const Node& n : ir::toposort(stage->repeat)) {
+      operations +=
+          ir::is_elementwise(n.op()) && (k_.axes_of(n) & axis_bit(plan_.vector_axis)) != 0;
+    }
+    if (operations <= kCheap) continue;
+    plan_.staged_axis = s.axis;
+    return;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "ignis/codegen/optimize/loop_plan.h"
 
+#include "ignis/codegen/optimize/stage.h"
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -88,6 +90,7 @@ std::vector<std::string> LoopPlan::to_actions() const {
   for (const SplitReduce& s : splits)
     list.push_back(action("SPLIT_REDUCE", {s.axis, s.lanes, s.partials}));
   for (const Unroll& u : unrolls) list.push_back(action("UNROLL", {u.axis, u.factor}));
+  if (staged_axis >= 0) list.push_back(action("STAGE", {staged_axis}));
   if (slides) list.push_back(action("SLIDE", {tile_axis}));
   return list;
 }
@@ -132,6 +135,8 @@ Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::stri
           {static_cast<int>(arg(0)), static_cast<int>(arg(1)), static_cast<int>(arg(2))});
     } else if (a.name == "UNROLL" && a.args.size() == 2) {
       plan.unrolls.push_back({static_cast<int>(arg(0)), arg(1)});
+    } else if (a.name == "STAGE" && a.args.size() == 1) {
+      plan.staged_axis = static_cast<int>(arg(0));
     } else if (a.name == "SLIDE" && a.args.size() == 1 && plan.tile_axis >= 0 &&
                arg(0) == plan.tile_axis) {
       plan.slides = true;
@@ -229,6 +234,7 @@ Status verify_plan(const Kernel& kernel, const LoopPlan& plan) {
                  ") does not fit its axis.");
     }
   }
+  if (plan.staged_axis >= 0) IGNIS_TRY(find_stage(kernel, plan, plan.staged_axis));
   return Status::ok();
 }
 

@@ -21,6 +21,7 @@ namespace ignis::codegen {
 ///   THREAD(n)                     the outermost n loops are cut between threads
 ///   SPLIT_REDUCE(axis, lanes, p)  a reduce axis in `lanes` lanes times p partial accumulators
 ///   UNROLL(axis, u)               copies of the body of a reduce loop; u = extent: no loop
+///   STAGE(axis)                   the terms of the sum over this axis are kept in the stored row, which the rest reads
 ///   SLIDE(axis)                   bodies go along the operand that copies of the tile share, not along the window
 struct LoopPlan {
   struct Loop {
@@ -46,6 +47,7 @@ struct LoopPlan {
   int vector_axis = -1, lanes = 1, vectors = 1;
   int tile_axis = -1;
   int64_t tile = 1;
+  int staged_axis = -1;
   bool slides = false;      ///< along the tile axis
   bool transposes = false;  ///< tile == lanes, tiles are whole or a last short one
   std::vector<Loop> loops;
