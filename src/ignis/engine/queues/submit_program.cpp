@@ -1,8 +1,10 @@
 #include "ignis/engine/queues/submit_program.h"
 
+#include "ignis/base/hex.h"
 #include "ignis/exec/submit_program.h"
 
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -11,14 +13,7 @@ namespace {
 
 /// "submit_" and the first half of the code's hash: equal in every template.
 std::string program_name(const exec::ContentHash& hash) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string name = "submit_";
-  for (size_t i = 0; i < hash.size() / 2; ++i) {
-    const auto byte = std::to_integer<unsigned>(hash[i]);
-    name += kDigits[byte >> 4];
-    name += kDigits[byte & 15];
-  }
-  return name;
+  return "submit_" + to_hex(std::span(hash).first(hash.size() / 2));
 }
 
 }  // namespace
