@@ -74,8 +74,8 @@ Status WorkspaceState::run(const exec::Schedule& schedule, std::vector<exec::Bou
   ++counts.runs;
   Status status = exec::run(
       *linked, inputs, {.waits = options.waits, .variables = values, .limits = options.limits});
-  if (!status && !host->state()) {
-    // A stuck thread may still be at it.
+  if (!status && machine->host() != nullptr && !machine->host()->is_online()) {
+    // A stuck thread of the host may still be at it.
     runtime::abandon(std::make_shared<std::vector<exec::BoundInput>>(std::move(inputs)));
   }
   return status;
