@@ -242,6 +242,30 @@ TEST_F(Dm, LogsAndReplays) {
   EXPECT_EQ(part["different"], 0);
 }
 
+// The same drive by the model file and by its artifact gives the same messages; the artifact's identity is published.
+TEST_F(Dm, RunsFromAnArtifact) {
+  const std::string source = "synthetic:drive,seconds=0.5", log = folder_.path("file.log");
+  report({"dm", source, "--model", model_, "--calib", "0.01,0.02,-0.03", "--log", log});
+  const std::string artifact = folder_.path("model.ignis");
+  const Json compiled = report({"compile", model_, "-o", artifact, "--golden", "off"});
+  EXPECT_EQ(compiled["profile"], "comma-553");
+  const Json shown = report({"inspect", artifact});
+  EXPECT_EQ(shown["geometry"]["profile"], "comma-553");
+  EXPECT_EQ(shown["parts"], compiled["parts"]);
+  const Json same = report({"dm", source, "--model", artifact, "--replay", log});
+  EXPECT_TRUE(same["passed"].get<bool>());
+  EXPECT_EQ(same["model"]["hash"], shown["identity"]);
+  EXPECT_EQ(same["model"]["profile"], "comma-553");
+  // Damage is a refused model; a profile that it is not of, too.
+  std::string bytes = read_text(artifact);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  const std::string damaged = folder_.write("damaged.ignis", bytes);
+  EXPECT_EQ(run_tool({"dm", source, "--model", damaged}).exit_code, 3);
+  EXPECT_EQ(run_tool({"dm", source, "--model", artifact, "--profile", "face"}).exit_code, 3);
+  EXPECT_EQ(run_tool({"compile", model_, "-o", artifact, "--profile", "face"}).exit_code, 3);
+  EXPECT_EQ(run_tool({"compile", model_, "-o", artifact, "--profile", "cat"}).exit_code, 2);
+}
+
 TEST_F(Dm, RecordsWhatItReplays) {
   const std::string clip = folder_.path("clip.nv12"), log = folder_.path("clip.log");
   const Json run = report({"dm", "synthetic:drive,seconds=0.5,size=1344x760", "--model", model_,

@@ -51,6 +51,11 @@ ToolRun run_tool(const std::vector<std::string>& arguments, const ToolEnvironmen
                          static_cast<rlim_t>(environment.max_address_bytes)};
       ::setrlimit(RLIMIT_AS, &limit);
     }
+    if (environment.max_file_bytes > 0) {
+      const rlimit limit{static_cast<rlim_t>(environment.max_file_bytes),
+                         static_cast<rlim_t>(environment.max_file_bytes)};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+    }
     ::dup2(out, STDOUT_FILENO);
     ::dup2(err, STDERR_FILENO);
     ::execve(argv[0], argv.data(), envp.data());

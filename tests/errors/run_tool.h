@@ -15,6 +15,7 @@ struct ToolRun {
 struct ToolEnvironment {
   std::vector<std::string> variables;  ///< "NAME=value", added to the present ones without IGNIS_*
   int64_t max_address_bytes = 0;       ///< of the process; 0: as it is
+  int64_t max_file_bytes = 0;          ///< that it writes, as on a disk that is full; 0: as it is
 };
 
 /// Runs the command that the build made with these arguments and waits for it.

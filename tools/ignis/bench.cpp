@@ -263,9 +263,13 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
   IGNIS_TRY(bound.run(session));
   IGNIS_TRY_ASSIGN(const Steady steady, measure(session, bound, options, progress));
   const LatencyStats stats = latency_stats(steady.samples);
+  // Runs of their own, so that the steady ones carry no time stamps.
   std::vector<CallInfo> calls;
-  if (options.profiles) {
-    IGNIS_TRY_ASSIGN(calls, profile_calls(session, bound, 15));
+  RunStages run_stages;
+  if (session.plan() != nullptr) {
+    IGNIS_TRY_ASSIGN(const ProfiledRuns profiled, profile_runs(session, bound, 15));
+    run_stages = median_stages(profiled);
+    if (options.profiles) calls = median_calls(profiled);
   }
   if (!options.samples_file.empty()) IGNIS_TRY(write_samples(options.samples_file, steady.samples));
   const double change = baseline_s > 0 ? stats.p50 / baseline_s - 1 : 0;
@@ -311,6 +315,7 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
   report["steady"]["runs_per_s"] = static_cast<double>(stats.count) / steady.wall_s;
   report["steady"]["cpus_busy"] = steady.cpu_s / steady.wall_s;
   if (options.rate_fps > 0) report["steady"]["late_frames"] = steady.missed;
+  report["run"] = to_json(run_stages);
   report["memory"] = {{"arena_bytes", session.arena_bytes()},
                       {"constant_bytes", session.constant_bytes()},
                       {"peak_rss_bytes", peak_bytes}};

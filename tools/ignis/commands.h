@@ -43,6 +43,8 @@ struct CompileCommandOptions {
   std::string key_file;                 ///< Ed25519 secret key that signs
   std::string golden = "auto";          ///< or "on", "off", an npz file of inputs and outputs
   std::vector<std::string> rtol, atol;  ///< of the golden outputs
+  std::string profile = "auto";  ///< of a cabin model: "none", "comma-553", "comma-38", "face"
+  std::vector<std::string> intrinsics;  ///< cameras besides the known ones, as of `dm`
   bool explains_cache = false;
 };
 Result<Exit> compile_command(const Context& context, const CompileCommandOptions& options);

@@ -1,8 +1,10 @@
 // ignis compile: a model into one file that runs without the compiler.
 #include "ignis/engine/artifact.h"
+#include "ignis/pipeline/driver_monitoring/build/compile_parts.h"
 
 #include "tools/ignis/commands.h"
 #include "tools/ignis/compare.h"
+#include "tools/ignis/dm/intrinsics.h"
 #include "tools/ignis/explain_cache.h"
 #include "tools/ignis/terminal.h"
 #include "tools/io/files.h"
@@ -11,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 
 namespace ignis::tools {
 namespace {
@@ -59,6 +62,29 @@ Result<GoldenOptions> read_golden(const CompileCommandOptions& options,
   return golden;
 }
 
+/// What a cabin model's pipeline needs beside the network. The user's cameras count before the known ones.
+Result<std::optional<pipeline::Profile>> add_parts(const std::string& path,
+                                                   const CompileCommandOptions& options,
+                                                   CompileOptions& compile) {
+  pipeline::PartsOptions parts;
+  parts.profile = options.profile;
+  for (const std::string& text : options.intrinsics) {
+    IGNIS_TRY_ASSIGN(pipeline::Camera camera, parse_intrinsics(text));
+    parts.cameras.push_back(std::move(camera));
+  }
+  parts.cameras = pipeline::known_cameras_and(parts.cameras);
+  auto profile = pipeline::add_parts(path, parts, compile);
+  if (profile) {
+    if (!*profile && !options.intrinsics.empty()) {
+      return usage_error("--intrinsics is for cabin models; '" + path + "' is of no profile.");
+    }
+    return profile;
+  }
+  Error error = std::move(profile).error();
+  return error.code() == ErrorCode::NotFound ? as_usage(std::move(error))
+                                             : as_model(std::move(error));
+}
+
 std::string default_output(const std::string& model) {
   const size_t dot = model.rfind('.');
   const bool has_ending = dot != std::string::npos && model.find('/', dot) == std::string::npos;
@@ -98,6 +124,8 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
     compile.secret_key = key;
   }
   IGNIS_TRY_ASSIGN(compile.golden, read_golden(options, model.info));
+  IGNIS_TRY_ASSIGN(const std::optional<pipeline::Profile> profile,
+                   add_parts(model.path, options, compile));
   const auto begin = std::chrono::steady_clock::now();
   auto compiled = compile_artifact(model.path, compile);
   if (!compiled) {
@@ -139,6 +167,10 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
     }
     std::printf("%s%s: %s in %.2f s\n", table.to_string().c_str(), path.c_str(),
                 format_bytes(static_cast<double>(compiled->bytes.size())).c_str(), seconds);
+    if (profile) {
+      std::printf("cabin model of profile %s, with %zu warps for its cameras\n",
+                  std::string(pipeline::to_string(*profile)).c_str(), compiled->parts.size());
+    }
     if (compiled->golden_bytes == 0)
       std::printf("no golden data: %s\n", compiled->golden_note.c_str());
   }
@@ -153,6 +185,10 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
                 {"note", compiled->golden_note}}}};
   for (const CompiledTarget& target : compiled->targets)
     report["targets"].push_back(to_json(target));
+  if (profile) {
+    report["profile"] = std::string(pipeline::to_string(*profile));
+    report["parts"] = compiled->parts;
+  }
   if (options.explains_cache) report["cache"] = cache_json(cache, lookups);
   IGNIS_TRY(context.write_json(report));
   return Exit::Ok;

@@ -138,7 +138,8 @@ void add_dm(CLI::App& app, DmOptions& o) {
                  "Path of a video, a picture or raw frames, v4l2:DEVICE, synthetic:SCENARIO or "
                  "ring:NAME; settings may follow, as in synthetic:drive,seconds=30")
       ->required();
-  app.add_option("-m,--model", o.model, "ONNX file of a cabin model or a face detector")
+  app.add_option("-m,--model", o.model,
+                 "ONNX file of a cabin model or a face detector, or the same compiled (.ignis)")
       ->required();
   app.add_option("--profile", o.profile,
                  "Contract of the model: comma-553, comma-38, face or auto");
@@ -280,6 +281,15 @@ void add_commands(CLI::App& app, Command& chosen) {
   sub->add_option("--sign", compile->key_file,
                   "File of an Ed25519 secret key (64 bytes) that signs");
 
+  sub->add_option("--profile", compile->profile,
+                  "What a cabin model's artifact carries for ignis dm: auto, none, comma-553, "
+                  "comma-38 or face");
+  sub->add_option("--intrinsics", compile->intrinsics,
+                  "A cabin model also takes frames of this camera: WIDTHxHEIGHT:FOCAL or "
+                  "WIDTHxHEIGHT:FOCAL,CX,CY in px")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
   sub->add_option("--golden", compile->golden,
                   "Inputs and answers to check the file with where it is installed: auto, on, off, "
                   "or an npz file of inputs and, if it holds them, outputs");
@@ -415,6 +425,7 @@ int run_main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace ignis;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the process's limit is an error of the write
   tools::prepare_report();
   try {
     return tools::run_main(argc, argv);

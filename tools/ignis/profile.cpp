@@ -52,27 +52,43 @@ Bound::Bound(const Session& session, std::vector<HostTensor> values) : inputs(st
 
 Result<ProfiledRuns> profile_runs(Session& session, Bound& bound, int runs) {
   ProfiledRuns profiled(static_cast<size_t>(runs));
-  for (std::vector<CallInfo>& calls : profiled) {
-    IGNIS_TRY(session.profile(bound.input_pointers.data(), bound.output_pointers.data(), &calls));
+  for (ProfiledRun& run : profiled) {
+    IGNIS_TRY(session.profile(bound.input_pointers.data(), bound.output_pointers.data(), &run.calls,
+                              &run.stages));
   }
   return profiled;
 }
 
+namespace {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double median_of(const ProfiledRuns& runs, const auto& seconds_of) {
+  std::vector<double> values;
+  for (const ProfiledRun& run : runs) values.push_back(seconds_of(run));
+  return median(std::move(values));
+}
+
+}  // namespace
+
 std::vector<CallInfo> median_calls(const ProfiledRuns& runs) {
-  std::vector<CallInfo> calls = runs.front();
-  std::vector<double> times(runs.size());
+  std::vector<CallInfo> calls = runs.front().calls;
   for (size_t c = 0; c < calls.size(); ++c) {
-    for (size_t r = 0; r < runs.size(); ++r) times[r] = runs[r][c].seconds;
-    const auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
-    std::nth_element(times.begin(), middle, times.end());
-    calls[c].seconds = *middle;
+    calls[c].seconds =
+        median_of(runs, [&](const ProfiledRun& run) { return run.calls[c].seconds; });
   }
   return calls;
 }
 
-Result<std::vector<CallInfo>> profile_calls(Session& session, Bound& bound, int runs) {
-  IGNIS_TRY_ASSIGN(const ProfiledRuns profiled, profile_runs(session, bound, runs));
-  return median_calls(profiled);
+RunStages median_stages(const ProfiledRuns& runs) {
+  return {median_of(runs, [](const ProfiledRun& run) { return run.stages.submit_s; }),
+          median_of(runs, [](const ProfiledRun& run) { return run.stages.kernels_s; }),
+          median_of(runs, [](const ProfiledRun& run) { return run.stages.completion_s; })};
 }
 
 std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by) {
@@ -119,6 +135,12 @@ void print_profile(const std::vector<ProfileRow>& rows, int top) {
               format_seconds(total).c_str());
 }
 
+Json to_json(const RunStages& stages) {
+  return {{"submit_s", stages.submit_s},
+          {"kernels_s", stages.kernels_s},
+          {"completion_s", stages.completion_s}};
+}
+
 Json make_trace(const StageTimes& stages, const ProfiledRuns& runs) {
   Json events = Json::array();
   double now_s = 0;
@@ -132,16 +154,24 @@ Json make_trace(const StageTimes& stages, const ProfiledRuns& runs) {
     now_s += seconds;
   }
   for (size_t r = 0; r < runs.size(); ++r) {
-    if (runs[r].empty()) continue;
-    const CallInfo& last = runs[r].back();
-    const double run_s = last.begin_s + last.seconds;
+    if (runs[r].calls.empty()) continue;
+    const CallInfo& last = runs[r].calls.back();
+    const RunStages& stages_of_run = runs[r].stages;
+    const double kernels_s = last.begin_s + last.seconds;
+    const double run_s = stages_of_run.submit_s + kernels_s + stages_of_run.completion_s;
     events.push_back(span("run " + std::to_string(r), "run", now_s, run_s));
-    for (const CallInfo& call : runs[r]) {
+    if (stages_of_run.submit_s > 0)
+      events.push_back(span("submit", "stage", now_s, stages_of_run.submit_s));
+    const double end_s = now_s + run_s;
+    now_s += stages_of_run.submit_s;
+    for (const CallInfo& call : runs[r].calls) {
       Json event = span(call.kernel, "kernel", now_s + call.begin_s, call.seconds);
       event["args"] = {{"layer", call.layer}, {"flops", call.flops}, {"bytes", call.bytes}};
       events.push_back(std::move(event));
     }
-    now_s += run_s;
+    if (stages_of_run.completion_s > 0)
+      events.push_back(span("completion", "stage", now_s + kernels_s, stages_of_run.completion_s));
+    now_s = end_s;
   }
   return {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
 }
@@ -181,6 +211,7 @@ Result<Exit> profile_command(const Context& context, const ProfileOptions& optio
               {"machine", describe_machine(&session.target())},
               {"by", options.by},
               {"runs", options.runs}};
+  report["stages"] = to_json(median_stages(runs));
   for (const ProfileRow& row : rows) {
     report["rows"].push_back({{"name", row.name},
                               {"layer", row.layer},

@@ -21,13 +21,19 @@ struct Bound {
   }
 };
 
-/// Profiled runs of a session: every call of each.
-using ProfiledRuns = std::vector<std::vector<CallInfo>>;
+/// A profiled run: every call, and what was before the first and after the last.
+struct ProfiledRun {
+  std::vector<CallInfo> calls;
+  RunStages stages;
+};
+using ProfiledRuns = std::vector<ProfiledRun>;
 Result<ProfiledRuns> profile_runs(Session& session, Bound& bound, int runs);
 /// The calls of one run, each with the median of its times.
 std::vector<CallInfo> median_calls(const ProfiledRuns& runs);
-/// profile_runs(), then median_calls().
-Result<std::vector<CallInfo>> profile_calls(Session& session, Bound& bound, int runs);
+/// Each stage with the median of its times.
+RunStages median_stages(const ProfiledRuns& runs);
+
+Json to_json(const RunStages& stages);
 
 /// One row of a profile: calls that belong together.
 struct ProfileRow {
@@ -45,7 +51,7 @@ std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by)
 void print_profile(const std::vector<ProfileRow>& rows, int top);
 
 /// Trace events as chrome://tracing and Perfetto read them (microseconds): the stages of loading one after the other, then
-/// the runs, each with its calls.
+/// the runs, each with its submit, its calls by the device's time stamps, and its completion.
 Json make_trace(const StageTimes& stages, const ProfiledRuns& runs);
 
 }  // namespace ignis::tools

@@ -8,9 +8,10 @@ namespace {
 // Two runs of three calls: times 1, 4, 2 and 3, 6, 2 (milliseconds).
 ProfiledRuns two_runs() {
   const auto run = [](double a, double b, double c) {
-    return std::vector<CallInfo>{{"k00_conv_relu", "stem", 1e6, 100, 0, a * 1e-3},
-                                 {"k01_gemm", "head", 2e6, 200, 5e-3, b * 1e-3},
-                                 {"k02_conv_relu", "body", 3e6, 300, 12e-3, c * 1e-3}};
+    return ProfiledRun{{{"k00_conv_relu", "stem", 1e6, 100, 0, a * 1e-3},
+                        {"k01_gemm", "head", 2e6, 200, 5e-3, b * 1e-3},
+                        {"k02_conv_relu", "body", 3e6, 300, 12e-3, c * 1e-3}},
+                       {a * 1e-4, 14e-3, 5e-4}};
   };
   return {run(1, 4, 2), run(3, 6, 2), run(2, 5, 2)};
 }
@@ -20,6 +21,12 @@ TEST(Profile, TakesTheMedianOfEachCall) {
   EXPECT_DOUBLE_EQ(calls[0].seconds, 2e-3);
   EXPECT_DOUBLE_EQ(calls[1].seconds, 5e-3);
   EXPECT_DOUBLE_EQ(calls[2].seconds, 2e-3);
+}
+
+TEST(Profile, TakesTheMedianOfEachStage) {
+  const RunStages stages = median_stages(two_runs());
+  EXPECT_DOUBLE_EQ(stages.submit_s, 2e-4);
+  EXPECT_DOUBLE_EQ(stages.completion_s, 5e-4);
 }
 
 TEST(Profile, SumsUpByWhatIsAskedFor) {
@@ -45,18 +52,23 @@ TEST(Profile, TheTraceHoldsStagesAndCallsInTime) {
   stages.compile_s = 0.25;
   const Json trace = make_trace(stages, two_runs());
   const Json& events = trace["traceEvents"];
-  ASSERT_EQ(events.size(), 2u + 3 * 4u);
+  ASSERT_EQ(events.size(), 2u + 3 * 6u);
   EXPECT_EQ(events[0]["name"], "import");
   EXPECT_EQ(events[1]["ts"], 500000.0);
   EXPECT_EQ(events[2]["name"], "run 0");
   EXPECT_EQ(events[2]["ts"], 750000.0);
-  EXPECT_EQ(events[2]["dur"], 14000.0);  // the last call begins at 12 ms and takes 2
-  EXPECT_EQ(events[4]["ts"], 755000.0);
-  EXPECT_EQ(events[4]["args"]["layer"], "head");
+  // The last call begins at 12 ms and takes 2; 0.1 before the first and 0.5 after the last.
+  EXPECT_DOUBLE_EQ(events[2]["dur"].get<double>(), 14600.0);
+  EXPECT_EQ(events[3]["name"], "submit");
+  EXPECT_DOUBLE_EQ(events[3]["dur"].get<double>(), 100.0);
+  EXPECT_DOUBLE_EQ(events[5]["ts"].get<double>(), 755100.0);
+  EXPECT_EQ(events[5]["args"]["layer"], "head");
+  EXPECT_EQ(events[7]["name"], "completion");
+  EXPECT_DOUBLE_EQ(events[7]["ts"].get<double>(), 764100.0);
   double end = 0;  // runs follow one another
   for (const Json& event : events) {
     if (event["cat"] != "run") continue;
-    EXPECT_GE(event["ts"].get<double>(), end);
+    EXPECT_GE(event["ts"].get<double>(), end - 1e-6);
     end = event["ts"].get<double>() + event["dur"].get<double>();
   }
 }

@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <utility>
 
 namespace ignis::engine {
 namespace {
@@ -38,6 +41,44 @@ struct Shared {
   const codegen::Config& config;
   ProgramCache* cache = nullptr;
   CodeIdentity code;  // filled when there is a cache
+};
+
+// Of threads that want one program of one cache at the same time, one compiles it and the others then find it. Held while a
+// thread looks it up, compiles it and keeps it; a thread holds one at a time, so none waits in a circle.
+class Flight {
+ public:
+  Flight(const ProgramCache* cache, const Digest& key) : entry_(cache, key) {
+    std::unique_lock lock(table().mutex);
+    // Bounded, as every wait: who waited that long compiles for itself.
+    is_mine_ = table().left.wait_for(lock, std::chrono::minutes(1),
+                                     [&] { return !table().taken.contains(entry_); });
+    if (is_mine_) table().taken.insert(entry_);
+  }
+  Flight(const Flight&) = delete;
+  Flight& operator=(const Flight&) = delete;
+  ~Flight() {
+    if (!is_mine_) return;
+    {
+      const std::lock_guard lock(table().mutex);
+      table().taken.erase(entry_);
+    }
+    table().left.notify_all();
+  }
+
+ private:
+  using Entry = std::pair<const ProgramCache*, Digest>;
+  struct Table {
+    std::mutex mutex;
+    std::condition_variable left;
+    std::set<Entry> taken;
+  };
+  static Table& table() {
+    static Table table;
+    return table;
+  }
+
+  Entry entry_;
+  bool is_mine_ = false;
 };
 
 // "k07_conv_relu": unique in the program, the same for the same model.
@@ -98,6 +139,7 @@ Status run_job(Job& job, const Shared& shared) {
     return {};
   }
   const ProgramKey key = make_program_key(content, shared.code);
+  const Flight flight(shared.cache, key.digest);
   CompiledKernel kernel;
   job.lookup = shared.cache->find(key, &kernel);
   if (job.lookup.outcome == CacheOutcome::Miss) {

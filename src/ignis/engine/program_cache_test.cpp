@@ -314,6 +314,8 @@ TEST_F(ProgramCacheTest, SessionsOfOneProcessCompileAtOnce) {
   for (std::thread& thread : threads) thread.join();
   for (const auto& bytes : got) EXPECT_EQ(bytes, want);
   EXPECT_TRUE(cache->disk());
+  // Whoever came second waited for the first: no kernel was compiled twice.
+  EXPECT_EQ(cache->counters().misses, static_cast<int64_t>(load(nullptr).program_lookups().size()));
 }
 
 class CacheArchiveTest : public ProgramCacheTest {

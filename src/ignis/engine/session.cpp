@@ -114,7 +114,7 @@ struct Session::State {
   Status run_bytes(std::span<runtime::LaunchTime> stamps, runtime::Deadline deadline);
   Status run_programs(std::span<runtime::LaunchTime> stamps, runtime::Deadline deadline);
   Status profile(const void* const* given_inputs, void* const* given_outputs,
-                 std::vector<CallInfo>* calls, runtime::Deadline deadline);
+                 std::vector<CallInfo>* calls, RunStages* stages, runtime::Deadline deadline);
   Status run_reference();
 };
 
@@ -485,17 +485,19 @@ Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inpu
 
 Status Session::run_raw(const void* const* inputs, void* const* outputs,
                         std::optional<Clock::time_point> deadline) {
-  return state_->profile(inputs, outputs, nullptr,
+  return state_->profile(inputs, outputs, nullptr, nullptr,
                          deadline ? *deadline : runtime::deadline_after(state_->options.timeout));
 }
 
 Status Session::profile(const void* const* inputs, void* const* outputs,
-                        std::vector<CallInfo>* calls) {
-  return state_->profile(inputs, outputs, calls, runtime::deadline_after(state_->options.timeout));
+                        std::vector<CallInfo>* calls, RunStages* stages) {
+  return state_->profile(inputs, outputs, calls, stages,
+                         runtime::deadline_after(state_->options.timeout));
 }
 
 Status Session::State::profile(const void* const* given_inputs, void* const* given_outputs,
-                               std::vector<CallInfo>* calls, runtime::Deadline deadline) {
+                               std::vector<CallInfo>* calls, RunStages* stages,
+                               runtime::Deadline deadline) {
   IGNIS_TRY(check_can_run());
   for (size_t i = 0; i < inputs.size(); ++i) {
     input_bytes[i] = {static_cast<const std::byte*>(given_inputs[i]),
@@ -510,13 +512,20 @@ Status Session::State::profile(const void* const* given_inputs, void* const* giv
   if (is_reference()) return run_bytes({}, deadline);
   const std::vector<exec::Call>& planned = program->plan().calls;
   std::vector<runtime::LaunchTime> stamps(planned.size());
+  const Clock::time_point begin = Clock::now();
   IGNIS_TRY(run_bytes(stamps, deadline));
+  const Clock::time_point end = Clock::now();
   const auto in_seconds = [](runtime::LaunchTime time) {
     return std::chrono::duration<double>(time.end - time.begin).count();
   };
   for (size_t i = 0; i < planned.size(); ++i) {
     calls->push_back({planned[i].name, planned[i].layer, planned[i].flops, planned[i].bytes,
                       in_seconds({stamps.front().begin, stamps[i].begin}), in_seconds(stamps[i])});
+  }
+  if (stages != nullptr && !stamps.empty()) {
+    *stages = {in_seconds({begin, stamps.front().begin}),
+               in_seconds({stamps.front().begin, stamps.back().end}),
+               in_seconds({stamps.back().end, end})};
   }
   return {};
 }

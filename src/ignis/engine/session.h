@@ -76,6 +76,14 @@ struct CallInfo {
   double seconds = 0;  ///< of the profiled run
 };
 
+/// Where a profiled run's time went, in seconds by the host's clock.
+struct RunStages {
+  double submit_s =
+      0;  ///< from the call until the first kernel began: checks, addresses, waking threads
+  double kernels_s = 0;     ///< from there until the last one ended
+  double completion_s = 0;  ///< from there until the caller had the result
+};
+
 /// One kernel's result beside the reference's value for it.
 struct KernelComparison {
   int call = 0;        ///< position in the program
@@ -127,8 +135,9 @@ class Session {
   /// of no further use and the caller keeps the memory (runtime::abandon).
   Status run_raw(const void* const* inputs, void* const* outputs,
                  std::optional<std::chrono::steady_clock::time_point> deadline = {});
-  /// Runs once with a time stamp around each call.
-  Status profile(const void* const* inputs, void* const* outputs, std::vector<CallInfo>* calls);
+  /// Runs once with a time stamp around each call. `stages` may be null.
+  Status profile(const void* const* inputs, void* const* outputs, std::vector<CallInfo>* calls,
+                 RunStages* stages = nullptr);
   /// Runs the compiled program call by call, unchanged, and hands over what each kernel wrote beside the reference's
   /// value: the kernel at fault is the first (lowest `call`) that differs. Kernels that write a copy or a piece of a value
   /// are left out. `each` gets the values in the graph's order, one at a time, and may end the comparison with an error.

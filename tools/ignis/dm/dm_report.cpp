@@ -1,5 +1,7 @@
 #include "tools/ignis/dm/dm_report.h"
 
+#include "ignis/base/hex.h"
+
 #include "tools/ignis/dm/reason_text.h"
 #include "tools/ignis/exit_code.h"
 #include "tools/ignis/terminal.h"
@@ -12,16 +14,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using pipeline::Reason;
 using pipeline::Reasons;
-
-std::string hex(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const std::byte b : bytes) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    text += kDigits[static_cast<size_t>(b) >> 4];
-    text += kDigits[static_cast<size_t>(b) & 15];
-  }
-  return text;
-}
 
 std::string text_of(EndCause end) {
   switch (end) {
@@ -69,7 +61,7 @@ RunIdentity describe(const pipeline::Model& model) {
   identity.model_name = i.name;
   identity.checkpoint = i.checkpoint;
   identity.profile = i.profile;
-  identity.model_hash = hex(i.hash);
+  identity.model_hash = to_hex(i.hash);
   identity.profile_version = i.profile_version;
   identity.warp_id = i.warp_id;
   return identity;

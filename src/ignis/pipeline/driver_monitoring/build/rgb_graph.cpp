@@ -1,6 +1,7 @@
 #include "ignis/pipeline/driver_monitoring/build/rgb_graph.h"
 
 #include "ignis/pipeline/driver_monitoring/build/frame_planes.h"
+#include "ignis/pipeline/driver_monitoring/geometry.h"
 #include "ignis/tensor/tensor.h"
 
 #include <algorithm>
@@ -19,8 +20,7 @@ Result<RgbGraph> make_rgb_graph(const FrameLayout& layout, int width_px, int hei
     result.graph = std::make_shared<ir::Graph>();
     result.frame =
         tensor::Tensor::input(result.graph, 0, "frame", DType::UInt8, {layout.size_bytes});
-    result.scale = std::max(static_cast<double>(layout.width_px) / width_px,
-                            static_cast<double>(layout.height_px) / height_px);
+    result.scale = rgb_scale(layout, width_px, height_px);
     const auto covered = [&](int extent_px, int limit_px) {
       return std::clamp(static_cast<int>(std::ceil(extent_px / result.scale - 1e-9)), 1, limit_px);
     };

@@ -1,4 +1,4 @@
-#include "ignis/pipeline/driver_monitoring/build/stage.h"
+#include "ignis/pipeline/driver_monitoring/stage.h"
 
 #include "ignis/base/check.h"
 #include "ignis/runtime/device.h"
@@ -7,23 +7,23 @@
 
 namespace ignis::pipeline {
 
-Stage::Stage(Session session)
-    : session_(std::move(session)), outputs_(std::make_shared<std::vector<HostTensor>>()) {
-  for (const PortInfo& port : session_.outputs()) {
-    outputs_->push_back(HostTensor::zeros(port.dtype, port.shape));
+Stage::Stage(std::unique_ptr<StageProgram> program)
+    : program_(std::move(program)), memory_(std::make_shared<std::vector<HostTensor>>()) {
+  for (const exec::Port& port : outputs()) {
+    memory_->push_back(HostTensor::zeros(port.dtype, port.shape));
   }
-  for (HostTensor& output : *outputs_) pointers_.push_back(output.bytes.data());
+  for (HostTensor& output : *memory_) pointers_.push_back(output.bytes.data());
 }
 
 Status Stage::run(std::span<const void* const> inputs,
                   std::chrono::steady_clock::time_point deadline) {
-  IGNIS_CHECK(inputs.size() == session_.inputs().size());
+  IGNIS_CHECK(inputs.size() == this->inputs().size());
   IGNIS_CHECK(!is_lost_);
   // Refused without starting: a run that is stopped halfway costs the device.
   if (std::chrono::steady_clock::now() >= deadline) {
     return Error(ErrorCode::Timeout, "The deadline had passed before the run began.");
   }
-  Status status = session_.run_raw(inputs.data(), pointers_.data(), deadline);
+  Status status = program_->run(inputs, pointers_, deadline);
   if (status) return status;
   const ErrorCode code = status.error().code();
   if (code == ErrorCode::Timeout || code == ErrorCode::DeviceLost) abandon();
@@ -31,12 +31,12 @@ Status Stage::run(std::span<const void* const> inputs,
 }
 
 void Stage::abandon() {
-  runtime::abandon(outputs_);
+  runtime::abandon(memory_);
   is_lost_ = true;
 }
 
 std::span<const float> Stage::floats(size_t index) const {
-  const HostTensor& tensor = (*outputs_)[index];
+  const HostTensor& tensor = (*memory_)[index];
   IGNIS_CHECK(tensor.dtype == DType::Float32);
   return {tensor.data<float>(), static_cast<size_t>(tensor.count())};
 }

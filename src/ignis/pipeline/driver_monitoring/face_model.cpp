@@ -1,7 +1,7 @@
-#include "ignis/pipeline/driver_monitoring/build/rgb_graph.h"
-#include "ignis/pipeline/driver_monitoring/build/staged_model.h"
 #include "ignis/pipeline/driver_monitoring/face_decode.h"
 #include "ignis/pipeline/driver_monitoring/face_pose.h"
+#include "ignis/pipeline/driver_monitoring/geometry.h"
+#include "ignis/pipeline/driver_monitoring/staged_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,12 +11,6 @@ namespace ignis::pipeline {
 namespace {
 
 constexpr uint32_t kWarpId = 3;
-// A driver's face fills a large part of a cabin camera's picture, so a small one is enough. Multiples of 32: the network
-// halves five times.
-constexpr int kWidthPx = 480, kHeightPx = 320;
-constexpr int64_t kSizeMultiple = 32;
-// Sizes below are placeholders of the exporter, not what the network was made for.
-constexpr int64_t kLeastStatedPx = 128;
 // The consumer's reference image and the lens that its positions are shares of.
 constexpr double kReferenceWidthPx = 1928, kReferenceHeightPx = 1208, kReferenceFocalPx = 567;
 // Beyond this the far eye is hidden and what the detector says of it is made up.
@@ -29,10 +23,11 @@ struct MapOrder {
 
 class FaceModel final : public StagedModel {
  public:
-  FaceModel(const std::string& path, const ModelOptions& options, const onnx::ModelInfo& info,
-            const MapOrder& order, int width_px, int height_px)
-      : StagedModel(path, options, Profile::Face, kWarpId, info),
-        input_name_(info.inputs[0].name),
+  FaceModel(const ModelFacts& facts, const StageOptions& options,
+            std::unique_ptr<ProgramSource> source, const MapOrder& order, int width_px,
+            int height_px)
+      : StagedModel(facts, options, std::move(source), Profile::Face, kWarpId),
+        input_name_(facts.inputs[0].name),
         order_(order),
         width_px_(width_px),
         height_px_(height_px) {
@@ -50,7 +45,7 @@ class FaceModel final : public StagedModel {
   Status check_network(const Stage& network) override {
     rows_ = height_px_ / 4;
     columns_ = width_px_ / 4;
-    const auto& outputs = network.session().outputs();
+    const auto& outputs = network.outputs();
     const std::pair<size_t, int64_t> wanted[] = {
         {order_.heat, 1}, {order_.size, 2}, {order_.offset, 2}, {order_.landmarks, 10}};
     for (const auto& [index, channels] : wanted) {
@@ -64,12 +59,13 @@ class FaceModel final : public StagedModel {
     }
     return {};
   }
-  Result<Warp> make_warp(const FrameLayout& layout, const Camera&) override {
-    IGNIS_TRY_ASSIGN(const RgbGraph graph, make_rgb_graph(layout, width_px_, height_px_));
-    scale_ = static_cast<float>(graph.scale);
-    IGNIS_TRY_ASSIGN(Session warp, Session::from_graph({{"frame", graph.frame}},
-                                                       {{"rgb", graph.rgb}}, session_options()));
-    return Warp{Stage(std::move(warp)), {nullptr}};
+  Result<Warp> make_warp(const FrameLayout& layout, const Camera& camera) override {
+    IGNIS_TRY_ASSIGN(
+        const WarpRequest request,
+        make_warp_request(Profile::Face, layout, camera, options_.side, width_px_, height_px_));
+    scale_ = static_cast<float>(rgb_scale(layout, width_px_, height_px_));
+    IGNIS_TRY_ASSIGN(Stage stage, make_stage(request));
+    return Warp{std::move(stage), {nullptr}};
   }
   std::map<std::string, Shape> network_shapes() const override {
     return {{input_name_, {1, 3, height_px_, width_px_}}};
@@ -160,35 +156,23 @@ Decoded FaceModel::decode() const {
   return decoded;
 }
 
-// A picture size of the file itself, where it states a usable one.
-Result<std::pair<int, int>> choose_size(const onnx::ValueInfo& input) {
-  const int64_t height = input.dims[2].value, width = input.dims[3].value;
-  if (height < kLeastStatedPx || width < kLeastStatedPx) return std::pair(kWidthPx, kHeightPx);
-  if (height % kSizeMultiple != 0 || width % kSizeMultiple != 0 || height > 4096 || width > 4096) {
-    return Error(ErrorCode::Unsupported,
-                 "Input '" + input.name + "' is a picture of " + std::to_string(width) + "x" +
-                     std::to_string(height) + "; multiples of 32 up to 4096 are read.",
-                 "ArtifactMismatch");
-  }
-  return std::pair(static_cast<int>(width), static_cast<int>(height));
-}
-
 }  // namespace
 
-Result<std::unique_ptr<Model>> load_face(const std::string& path, const ModelOptions& options,
-                                         const onnx::ModelInfo& info) {
+Result<std::unique_ptr<Model>> make_face(const ModelFacts& facts, const StageOptions& options,
+                                         std::unique_ptr<ProgramSource> source) {
   MapOrder order;
   bool has_size = false;
-  for (size_t i = 0; i < info.outputs.size(); ++i) {
-    const int64_t channels = info.outputs[i].dims[1].value;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const int64_t channels = facts.outputs[i].dims[1];
     if (channels == 1) order.heat = i;
     if (channels == 10) order.landmarks = i;
     if (channels != 2) continue;
     (has_size ? order.offset : order.size) = i;  // the size comes first
     has_size = true;
   }
-  IGNIS_TRY_ASSIGN(const auto size, choose_size(info.inputs[0]));
-  auto model = std::make_unique<FaceModel>(path, options, info, order, size.first, size.second);
+  IGNIS_TRY_ASSIGN(const auto size, choose_picture_size(facts.inputs[0]));
+  auto model = std::make_unique<FaceModel>(facts, options, std::move(source), order, size.first,
+                                           size.second);
   IGNIS_TRY(model->load_network());
   return std::unique_ptr<Model>(std::move(model));
 }

@@ -1,4 +1,4 @@
-#include "ignis/pipeline/driver_monitoring/build/staged_model.h"
+#include "ignis/pipeline/driver_monitoring/staged_model.h"
 
 #include "ignis/base/float_formats.h"
 #include "ignis/pipeline/frames/layout.h"
@@ -16,53 +16,36 @@ uint64_t ns_between(Clock::time_point begin, Clock::time_point end) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
 }
 
-std::array<std::byte, 32> bytes_of_hex(std::string_view hex) {
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::array<std::byte, 32> bytes{};
-  for (size_t i = 0; i < bytes.size() && 2 * i + 1 < hex.size(); ++i) {
-    bytes[i] = static_cast<std::byte>(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
-  }
-  return bytes;
-}
-
 Error not_bound(const std::string& why) {
   return Error(ErrorCode::InvalidArgument, why, "LayoutChanged");
 }
 
 }  // namespace
 
-StagedModel::StagedModel(std::string path, ModelOptions options, Profile profile, uint32_t warp_id,
-                         const onnx::ModelInfo& info)
+StagedModel::StagedModel(const ModelFacts& facts, StageOptions options,
+                         std::unique_ptr<ProgramSource> source, Profile profile, uint32_t warp_id)
     : options_(std::move(options)),
-      path_(std::move(path)),
+      source_(std::move(source)),
       calibration_(std::make_shared<CalibrationMemory>()) {
   identity_.profile = to_string(profile);
-  identity_.name = path_.substr(path_.find_last_of('/') + 1);
-  identity_.hash = bytes_of_hex(info.digest);
+  identity_.name = facts.path.substr(facts.path.find_last_of('/') + 1);
+  identity_.hash = facts.digest;
   identity_.warp_id = warp_id;
-  const auto checkpoint = info.metadata.find("model_checkpoint");
-  if (checkpoint != info.metadata.end()) identity_.checkpoint = checkpoint->second;
-}
-
-SessionOptions StagedModel::session_options() const {
-  SessionOptions session;
-  session.device = options_.device;
-  session.threads = options_.threads;
-  session.spin = options_.spin;
-  session.timeout = options_.warm_up_limit;
-  session.program_cache = options_.program_cache;
-  session.progress = options_.progress;
-  return session;
+  const auto checkpoint = facts.metadata.find("model_checkpoint");
+  if (checkpoint != facts.metadata.end()) identity_.checkpoint = checkpoint->second;
 }
 
 Status StagedModel::load_network() {
-  SessionOptions session = session_options();
-  session.shapes = network_shapes();
-  IGNIS_TRY_ASSIGN(Session loaded, Session::load(path_, session));
-  Stage network(std::move(loaded));
+  IGNIS_TRY_ASSIGN(std::unique_ptr<StageProgram> program, source_->make_network(network_shapes()));
+  Stage network(std::move(program));
   IGNIS_TRY(check_network(network));
   network_.emplace(std::move(network));
   return {};
+}
+
+Result<Stage> StagedModel::make_stage(const WarpRequest& request) {
+  IGNIS_TRY_ASSIGN(std::unique_ptr<StageProgram> program, source_->make_warp(request));
+  return Stage(std::move(program));
 }
 
 bool StagedModel::is_lost() const {
@@ -173,6 +156,18 @@ Result<RunTimes> StagedModel::run_bytes(std::span<const std::byte> bytes,
 
 std::span<const float> StagedModel::output() const {
   return has_output_ ? std::span<const float>(output_) : std::span<const float>();
+}
+
+Result<std::unique_ptr<Model>> make_staged_model(Profile profile, const ModelFacts& facts,
+                                                 const StageOptions& options,
+                                                 std::unique_ptr<ProgramSource> source) {
+  IGNIS_TRY(check_profile(profile, facts.inputs, facts.outputs));
+  switch (profile) {
+    case Profile::Comma553: return make_comma_553(facts, options, std::move(source));
+    case Profile::Comma38: return make_comma_38(facts, options, std::move(source));
+    case Profile::Face: return make_face(facts, options, std::move(source));
+  }
+  return Error(ErrorCode::Internal, "The profile has no model.");
 }
 
 }  // namespace ignis::pipeline
