@@ -45,6 +45,8 @@ struct CompileCommandOptions {
   std::vector<std::string> rtol, atol;  ///< of the golden outputs
   std::string profile = "auto";  ///< of a cabin model: "none", "comma-553", "comma-38", "face"
   std::vector<std::string> intrinsics;  ///< cameras besides the known ones, as of `dm`
+  std::string side = "left";            ///< of a one-sided cabin model: "left", "right" or "both"
+  bool takes_tight_frames = false;      ///< of a cabin model: not only padded NV12
   bool explains_cache = false;
 };
 Result<Exit> compile_command(const Context& context, const CompileCommandOptions& options);

@@ -68,6 +68,10 @@ Result<std::optional<pipeline::Profile>> add_parts(const std::string& path,
                                                    CompileOptions& compile) {
   pipeline::PartsOptions parts;
   parts.profile = options.profile;
+  parts.takes_tight_frames = options.takes_tight_frames;
+  using pipeline::DriverSide;
+  if (options.side == "right") parts.sides = {DriverSide::Right};
+  if (options.side == "both") parts.sides = {DriverSide::Left, DriverSide::Right};
   for (const std::string& text : options.intrinsics) {
     IGNIS_TRY_ASSIGN(pipeline::Camera camera, parse_intrinsics(text));
     parts.cameras.push_back(std::move(camera));

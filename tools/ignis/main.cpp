@@ -290,6 +290,11 @@ void add_commands(CLI::App& app, Command& chosen) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
+  sub->add_option("--side", compile->side,
+                  "Side that a one-sided cabin model is run for: left, right or both")
+      ->check(CLI::IsMember({"left", "right", "both"}));
+  sub->add_flag("--tight-frames", compile->takes_tight_frames,
+                "A cabin model also takes frames without padding, NV12 and I420");
   sub->add_option("--golden", compile->golden,
                   "Inputs and answers to check the file with where it is installed: auto, on, off, "
                   "or an npz file of inputs and, if it holds them, outputs");

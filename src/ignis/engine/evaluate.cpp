@@ -68,6 +68,7 @@ Result<std::vector<HostTensor>> evaluate(std::span<const tensor::Tensor> values,
   graph_options.fuse = options.fuse;
   graph_options.optimize = options.optimize;
   graph_options.timeout = options.timeout;
+  graph_options.program_cache = options.program_cache;
   IGNIS_TRY_ASSIGN(engine::CompiledGraph compiled,
                    engine::compile_graph(input_nodes, output_nodes, device, graph_options));
   struct Kept {

@@ -5,11 +5,14 @@
 #include "ignis/tensor/core.h"
 
 #include <chrono>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace ignis {
+
+class ProgramCache;
 
 struct EvaluateOptions {
   std::string device = "cpu";  ///< SPEC: "cpu", "cpu:llvm:sse2", "cpu:c", "cpu:interp"
@@ -20,6 +23,8 @@ struct EvaluateOptions {
   bool optimize = true;        ///< off: plain loops
   bool fold_constants = true;  ///< off: what depends on constants only is compiled as well
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
+  /// Where compiled kernels are looked up and kept; null: every kernel is compiled.
+  std::shared_ptr<ProgramCache> program_cache = nullptr;
 };
 
 /// The values of a tensor without inputs: compiled and run once.

@@ -85,10 +85,12 @@ Result<ArtifactHeader> read_header(Bytes file) {
   header.table_crc = from.take<uint32_t>();
   header.file_bytes = from.take<uint64_t>();
   // Another version may place everything after these fields as it likes, so the version is looked at first.
-  if (order != kByteOrderMark || header.reader_version > kArtifactVersion || header.version == 0) {
+  if (order != kByteOrderMark || header.reader_version > kArtifactVersion ||
+      header.version < kArtifactOldestVersion) {
     return refuse("The artifact has format " + std::to_string(header.version) +
                       " and needs a reader of format " + std::to_string(header.reader_version) +
-                      "; this one reads up to " + std::to_string(kArtifactVersion) +
+                      "; this one reads " + std::to_string(kArtifactOldestVersion) + " to " +
+                      std::to_string(kArtifactVersion) +
                       ". Compile the model again, or use a newer Ignis.",
                   "VersionMismatch");
   }

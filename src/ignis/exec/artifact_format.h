@@ -11,7 +11,8 @@ namespace ignis::exec {
 
 inline constexpr std::string_view kArtifactMagic = "IGNISART";
 inline constexpr uint32_t kArtifactVersion = 2;        ///< what this code writes
-inline constexpr uint32_t kArtifactReaderVersion = 1;  ///< the oldest reader that understands it
+inline constexpr uint32_t kArtifactReaderVersion = 2;  ///< the oldest reader that understands it
+inline constexpr uint32_t kArtifactOldestVersion = 2;  ///< the oldest file that this code reads
 inline constexpr uint32_t kByteOrderMark = 0x01020304;
 inline constexpr uint64_t kWeightsAlignment = 4096;  ///< of the section in the file: a page
 inline constexpr uint64_t kTensorAlignment = 256;    ///< of a tensor in the section
@@ -23,7 +24,6 @@ enum class SectionKind : uint32_t {
   Signature = 4,  ///< Ed25519 over the header, the other rows of the table and so over all digests
   Slices = 5,     ///< names of parts of an output vector
   Golden = 6,     ///< inputs and the outputs they must give
-  // Since format 2. Without the mandatory flag, a reader of format 1 passes over them.
   StatePairs = 7,  ///< outputs that are the next run's inputs
   Geometry = 8,    ///< the network's picture and how frames are brought to it
   Tuning = 9,      ///< what a tuner chose

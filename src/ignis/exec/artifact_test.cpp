@@ -200,12 +200,22 @@ TEST_F(ArtifactTest, GivesBackWhatWasPutIn) {
   EXPECT_FALSE(sections[3].is_mandatory);
 }
 
-// A file of format 1 had none of the later sections, and said so.
-TEST_F(ArtifactTest, OlderFilesAreRead) {
-  ArtifactContents old;
-  old.targets = {{{Arch::X86_64, Isa::Sse2}, &plan_}};
-  Bytes file = *make_artifact(old);
+// Plans of format 1 lacked what later code needs: such a file is refused by its format, not by what then does not fit.
+TEST_F(ArtifactTest, OlderFilesAreRefusedByTheirFormat) {
+  Bytes file = make();
   set_version(file, 1, 1);
+  const auto artifact = Artifact::parse(file, nullptr);
+  ASSERT_FALSE(artifact);
+  EXPECT_EQ(artifact.error().reason(), "VersionMismatch");
+  EXPECT_NE(artifact.error().message().find("format 1"), std::string::npos);
+  EXPECT_NE(artifact.error().message().find("Compile the model again"), std::string::npos);
+}
+
+// What need not be there may be missing.
+TEST_F(ArtifactTest, PlansAloneAreEnough) {
+  ArtifactContents bare;
+  bare.targets = {{{Arch::X86_64, Isa::Sse2}, &plan_}};
+  const Bytes file = *make_artifact(bare);
   const auto artifact = Artifact::parse(file, nullptr);
   ASSERT_TRUE(artifact) << artifact.error().to_string();
   EXPECT_TRUE(artifact->plan_for(make_target(Isa::Sse2)));

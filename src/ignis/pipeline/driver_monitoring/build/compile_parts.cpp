@@ -22,22 +22,26 @@ std::vector<exec::OutputSlice> describe_slices(const ModelFacts& facts, const He
   return slices;
 }
 
-std::vector<FrameLayout> layouts_of(const Camera& camera) {
+std::vector<FrameLayout> layouts_of(const Camera& camera, bool takes_tight_frames) {
   std::vector<FrameLayout> layouts;
-  for (const auto& make : {nv12_layout, tight_nv12_layout, i420_layout}) {
-    auto layout = make(camera.width_px, camera.height_px);
-    if (layout) layouts.push_back(*layout);
+  const auto add = [&](Result<FrameLayout> (*make)(int, int)) {
+    if (auto layout = make(camera.width_px, camera.height_px)) layouts.push_back(*layout);
+  };
+  add(nv12_layout);
+  if (takes_tight_frames) {
+    add(tight_nv12_layout);
+    add(i420_layout);
   }
   return layouts;
 }
 
-// One for each name: cameras and layouts that need the same program share it.
-std::vector<WarpRequest> list_warps(Profile profile, const std::vector<Camera>& cameras,
-                                    int width_px, int height_px) {
+// One for each name: cameras, layouts and sides that need the same program share it.
+std::vector<WarpRequest> list_warps(Profile profile, const PartsOptions& parts, int width_px,
+                                    int height_px) {
   std::vector<WarpRequest> requests;
-  for (const Camera& camera : cameras) {
-    for (const FrameLayout& layout : layouts_of(camera)) {
-      for (const DriverSide side : {DriverSide::Left, DriverSide::Right}) {
+  for (const Camera& camera : parts.cameras) {
+    for (const FrameLayout& layout : layouts_of(camera, parts.takes_tight_frames)) {
+      for (const DriverSide side : parts.sides) {
         auto request = make_warp_request(profile, layout, camera, side, width_px, height_px);
         if (!request) continue;
         const auto is_same = [&](const WarpRequest& other) {
@@ -83,7 +87,7 @@ Result<std::optional<Profile>> add_parts(const std::string& path, const PartsOpt
     options.slices = describe_slices(facts, table);
   }
   options.geometry = describe_geometry(profile, width_px, height_px);
-  options.make_parts = [requests = list_warps(profile, parts.cameras, width_px, height_px)](
+  options.make_parts = [requests = list_warps(profile, parts, width_px, height_px)](
                            const Target& target,
                            const SessionOptions& session) -> Result<CompileOptions::NamedSessions> {
     CompileOptions::NamedSessions made;

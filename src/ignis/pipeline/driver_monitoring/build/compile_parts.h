@@ -2,6 +2,7 @@
 
 #include "ignis/engine/artifact.h"
 #include "ignis/pipeline/driver_monitoring/camera.h"
+#include "ignis/pipeline/driver_monitoring/decode.h"
 #include "ignis/pipeline/driver_monitoring/profile.h"
 
 #include <optional>
@@ -14,9 +15,10 @@ namespace ignis::pipeline {
 struct PartsOptions {
   std::string profile =
       "auto";  ///< "none", or a profile's name; "auto": what the inputs and outputs are of, if any
-  /// Warps are made for frames of each: NV12 padded as camera servers do and tight, and I420; of one-sided models for both
-  /// sides.
+  /// Warps are made for frames of each: NV12 padded as camera servers do, and where it is wanted tight NV12 and I420, too.
   std::vector<Camera> cameras;
+  bool takes_tight_frames = false;
+  std::vector<DriverSide> sides = {DriverSide::Left};  ///< of a one-sided model
 };
 
 /// Adds to `options` what the pipeline needs to run the model from its artifact alone: slices, geometry, warps, and the size of

@@ -39,6 +39,7 @@ class CompileParts : public ::testing::Test {
     CompileOptions options;
     PartsOptions parts;
     parts.cameras = {testing::camera_of(testing::layout_a())};
+    parts.takes_tight_frames = true;
     const auto profile = add_parts(path, parts, options);
     EXPECT_TRUE(profile) << profile.error().to_string();
     EXPECT_EQ(*profile, want);

@@ -73,6 +73,7 @@ Status SessionModel::make_warp(const FrameLayout& layout) {
   SessionOptions session;
   session.device = options_.device;
   session.threads = options_.threads;
+  session.program_cache = options_.program_cache;
   session.shares_threads = false;            // the small model must survive what hangs the big one
   session.float_level = FloatLevel::Strict;  // bit for bit
   IGNIS_TRY_ASSIGN(Session made,

@@ -19,6 +19,7 @@ struct SessionModelOptions {
   /// Of the warp, which is made here.
   std::string device = "cpu";
   int threads = 0;
+  std::shared_ptr<ProgramCache> program_cache = nullptr;  ///< as SessionOptions::program_cache
 };
 
 /// A road network over engine sessions: warp, network, state. The compiled sessions never change; another frame layout
