@@ -367,6 +367,7 @@ class RandomProgram {
     if (!made.schedule.calls.empty()) {
       ASSERT_TRUE(ok(ws_.run(made)));
       ++recordings;
+      ++writes_;  // of everything that it computed
     }
     recorder_->mark_computed();
     recorder_.reset();
