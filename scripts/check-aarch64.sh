@@ -5,7 +5,7 @@
 #
 #   scripts/check-aarch64.sh [NATIVE_BUILD] [CONFORMANCE_FILTER]     (default: build/dev, all cases)
 #
-# Takes some minutes. Needs 15 MB of Debian packages more than the tests do. Ends with 77, saying why, without them.
+# Takes some minutes. Needs 20 MB of Debian packages more than the tests do. Ends with 77, saying why, without them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 native=${1:-build/dev}
@@ -17,15 +17,19 @@ packages=(clang-19 lld qemu-user googletest libc6-dev-arm64-cross libstdc++-12-d
 skip() { echo "SKIPPED: $*"; exit 77; }
 scripts/install-deps.sh build "${packages[@]}" || skip "${packages[*]} are needed."
 
-# libsodium for AArch64 is unpacked beside the build: the machine's own package lists stay as they are.
-if [ ! -e "$sysroot/usr/include/sodium.h" ]; then
+# Libraries for AArch64 are unpacked beside the build: the machine's own package lists stay as they are. Cap'n Proto's CMake
+# files ask for OpenSSL and for the tool, of which only this machine's is run.
+libraries=(libsodium23 libsodium-dev libcapnp-0.9.2 libcapnp-dev capnproto libssl3 libssl-dev nlohmann-json3-dev)
+if [ ! -e "$sysroot/complete" ]; then
+  rm -rf "$sysroot"
   mkdir -p "$sysroot/apt/lists/partial" "$sysroot/apt/cache/archives/partial"
   apt=(-qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o "Dir::State::lists=$sysroot/apt/lists"
     -o "Dir::Cache=$sysroot/apt/cache" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root)
-  (cd "$sysroot/apt" && apt-get "${apt[@]}" update && apt-get "${apt[@]}" download libsodium23 libsodium-dev) ||
-    skip "libsodium for arm64 cannot be fetched."
+  (cd "$sysroot/apt" && apt-get "${apt[@]}" update && apt-get "${apt[@]}" download "${libraries[@]}") ||
+    skip "${libraries[*]} for arm64 cannot be fetched."
   for package in "$sysroot"/apt/*.deb; do dpkg -x "$package" "$sysroot"; done
   rm -rf "$sysroot/apt"
+  touch "$sysroot/complete"
 fi
 
 echo "== libignis and its tests"
