@@ -4,13 +4,14 @@
 
 #include "ignis/engine/capture/group.h"
 #include "ignis/engine/capture/plan_memory.h"
+#include "ignis/engine/capture/prune.h"
 #include "ignis/engine/capture/shadow_copies.h"
 #include "ignis/exec/replay.h"
 
 #include "tests/queues/test_rig.h"
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -28,6 +29,8 @@ struct CaptureRig : Rig {
   std::vector<exec::BufferView> input_views;
   std::vector<exec::InputDescription> described;
   std::vector<exec::GuardValue> guards;
+  std::span<const exec::VariableBinding> variables{};
+  std::vector<int> one_time_calls;
   std::string device = "G";
 
   explicit CaptureRig(int copy_queues = 1, vdev::DeviceSpec spec = {},
@@ -41,8 +44,9 @@ struct CaptureRig : Rig {
     input_views.push_back(input(static_cast<int>(described.size()), device, size_bytes));
     exec::InputDescription made;
     made.name = texts_.emplace_back(name);
-    devices_ = {exec::InputDevice{texts_.emplace_back(device), generation()}};
-    made.devices = devices_;
+    std::vector<exec::InputDevice>& lanes = devices_.emplace_back();
+    lanes = {{texts_.emplace_back(device), generation()}};
+    made.devices = lanes;
     made.size_bytes = {static_cast<int64_t>(size_bytes)};
     made.base_bytes = size_bytes;
     made.shape = numbers_.emplace_back(std::vector<exec::SymbolicNumber>{{count}});
@@ -53,6 +57,15 @@ struct CaptureRig : Rig {
   uint64_t generation() const {
     const runtime::QueuedDevice* found = world.find(device);
     return found == nullptr ? 1 : found->generation();
+  }
+  /// Inputs as they are described after a device was opened anew.
+  void describe_again() {
+    for (std::vector<exec::InputDevice>& lanes : devices_) {
+      for (exec::InputDevice& lane : lanes) {
+        const runtime::QueuedDevice* found = world.find(lane.name);
+        if (found != nullptr) lane.generation = found->generation();
+      }
+    }
   }
   /// Of the mode that is set.
   exec::BufferView out(const std::string& name, int64_t count) {
@@ -76,10 +89,11 @@ struct CaptureRig : Rig {
   exec::Placement place_of(const exec::BufferView& view) const {
     return whole(schedule.buffers[static_cast<size_t>(view.buffer)].memory.front());
   }
-  /// Held as said: its bytes are the host's.
+  /// Held as said: its bytes are the host's, or `count` items that nobody has yet.
   exec::BufferView held(const std::string& name, exec::HeldKind kind,
-                        const std::vector<float>& values) {
-    const exec::BufferView made = temporary(name, static_cast<int64_t>(values.size()));
+                        const std::vector<float>& values, int64_t count = 0) {
+    const exec::BufferView made =
+        temporary(name, values.empty() ? count : static_cast<int64_t>(values.size()));
     const std::vector<float>& kept = floats_.emplace_back(values);
     exec::HeldBuffer buffer;
     buffer.buffer = made.buffer;
@@ -94,6 +108,10 @@ struct CaptureRig : Rig {
     schedule.calls.back().program = program;
   }
 
+  engine::TemplateCache::Environment environment() {
+    options.link_time_threshold = 1 << 30;  // inputs move from run to run
+    return {table, options, hooks, find};
+  }
   Result<exec::CapturedRef> try_capture() {
     start();
     exec::Captured made = parts;
@@ -101,23 +119,33 @@ struct CaptureRig : Rig {
     std::vector<int> held;
     for (const exec::HeldBuffer& buffer : parts.held) held.push_back(buffer.buffer);
     for (const exec::CapturedOutput& output : parts.outputs) held.push_back(output.range.buffer);
+    const engine::TemplateCache::Environment environment = this->environment();
+    if (!one_time_calls.empty()) {
+      std::vector<int> kept;
+      for (int i = 0; i < static_cast<int>(schedule.calls.size()); ++i) {
+        if (std::find(one_time_calls.begin(), one_time_calls.end(), i) == one_time_calls.end()) {
+          kept.push_back(i);
+        }
+      }
+      IGNIS_TRY_ASSIGN(
+          made.one_time,
+          cache.compile(engine::select_one_time(schedule, one_time_calls), environment));
+      captured = engine::select_calls(schedule, kept);
+    }
     if (plans_memory) {
       engine::MemoryPlanOptions plan_options;
       plan_options.held = held;
-      IGNIS_TRY_ASSIGN(const engine::MemoryPlan plan, engine::plan_memory(schedule, plan_options));
-      captured = engine::apply_memory_plan(schedule, plan);
+      IGNIS_TRY_ASSIGN(const engine::MemoryPlan plan, engine::plan_memory(captured, plan_options));
+      captured = engine::apply_memory_plan(captured, plan);
       made.peak_bytes = plan.peak_bytes;
     }
-    engine::QueueOptions queue_options = options;
-    queue_options.link_time_threshold = 1 << 30;
-    const engine::TemplateCache::Environment environment{table, queue_options, hooks, find};
     IGNIS_TRY_ASSIGN(made.queues, cache.compile(captured, environment));
     if (copies_to_shadows) {
       IGNIS_TRY_ASSIGN(made.shadow_copies,
                        engine::make_shadow_copies(captured, described.size(), environment));
     }
     made.group_report = engine::report_batches(made.queues->queues()).to_text();
-    made.signature = exec::Signature::make(described);
+    made.signature = exec::Signature::make(described, variables);
     IGNIS_TRY_ASSIGN(made.guards, exec::GuardSet::make(guards));
     IGNIS_TRY_ASSIGN(made.devices, exec::describe_devices(made.queues->queues(), *machine));
     return exec::Captured::make(std::move(made));
@@ -141,7 +169,7 @@ struct CaptureRig : Rig {
   std::deque<std::string> texts_;
   std::deque<std::vector<exec::SymbolicNumber>> numbers_;
   std::deque<std::vector<float>> floats_;
-  std::vector<exec::InputDevice> devices_;  // all inputs lie on one device
+  std::deque<std::vector<exec::InputDevice>> devices_;
 };
 
 /// A call of a rig's capture on these places; it lives as long as its run.
@@ -154,6 +182,7 @@ struct TestCall {
     call.inputs = rig.described;
     call.memory = memory;
     call.guards = rig.guards;
+    call.variables = rig.variables;
     call.limits = kLong;
   }
   TestCall(const TestCall&) = delete;

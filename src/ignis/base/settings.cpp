@@ -29,6 +29,7 @@ constexpr SettingInfo kSettings[] = {
     {"TEST_BATCHES", "number of command batches the random tests make"},
     {"TEST_CAPTURES", "number of captured functions the random tests make"},
     {"TEST_GRAPHS", "number of graphs the random tests make"},
+    {"TEST_REPLAYS", "number of replays the soak test makes"},
     {"TEST_RUNNER", "command that runs artifacts for AArch64 in the tests"},
     {"TEST_SCREENSHOTS", "folder for pictures of the pages that the tests look at"},
     {"TEST_SEED", "seed of the random tests"},

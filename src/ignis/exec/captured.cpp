@@ -1,9 +1,11 @@
 #include "ignis/exec/captured.h"
 
+#include "ignis/base/math.h"
 #include "ignis/exec/check_template.h"
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace ignis::exec {
@@ -29,9 +31,14 @@ class Making {
     move_memory(parts_.queues);
     if (parts_.one_time != nullptr) {
       IGNIS_TRY(check_own(parts_.one_time->queues()));
+      const QueueTemplate& once = parts_.one_time->queues();
+      if (once.input_count != 0 || count_variables(once) != 0) {
+        return bad("has one-time calls with inputs or variables");
+      }
       move_memory(parts_.one_time);
     }
     IGNIS_TRY(check_shadow_copies());
+    IGNIS_TRY(check_held_memory());
     IGNIS_TRY(check_held());
     IGNIS_TRY(check_outputs());
     IGNIS_TRY(check_inputs());
@@ -132,6 +139,21 @@ class Making {
     return Status::ok();
   }
 
+  /// Of this process; a file has none.
+  Status check_held_memory() const {
+    for (const HeldBuffer& held : parts_.held) {
+      if (held.buffer < 0 || static_cast<size_t>(held.buffer) >= queues().buffers.size()) continue;
+      const uint64_t size_bytes = queues().buffers[static_cast<size_t>(held.buffer)].size_bytes;
+      for (const Placement& at : held.lanes) {
+        if (at.memory == nullptr) continue;
+        if (is_range_inside(at.offset_bytes, size_bytes, at.memory->size_bytes())) continue;
+        return bad("holds '" + held.name + "' of " + std::to_string(size_bytes) +
+                   " bytes in memory of " + std::to_string(at.memory->size_bytes()));
+      }
+    }
+    return Status::ok();
+  }
+
   Status check_one_time(const HeldBuffer& held, const ScheduleBuffer& buffer) const {
     if (parts_.one_time == nullptr) return Status::ok();
     const std::vector<ScheduleBuffer>& buffers = parts_.one_time->queues().buffers;
@@ -176,6 +198,15 @@ class Making {
       if (range.offset_bytes > buffer.size_bytes ||
           range.size_bytes > buffer.size_bytes - range.offset_bytes) {
         return bad_output("behind the end of buffer '" + buffer.name + "'");
+      }
+      std::optional<uint64_t> size_bytes = static_cast<uint64_t>(ignis::size_bytes(output.dtype));
+      for (const int64_t extent : output.shape) {
+        if (extent < 0) return bad_output("of negative extent");
+        if (size_bytes) size_bytes = checked_mul(*size_bytes, static_cast<uint64_t>(extent));
+      }
+      if (!size_bytes || *size_bytes > range.size_bytes) {
+        return bad_output("whose shape takes more than its " + std::to_string(range.size_bytes) +
+                          " bytes");
       }
       const int wanted = has_parameters() ? static_cast<int>(parts_.input_count() + i) : -1;
       if (buffer.input != wanted) {

@@ -72,8 +72,9 @@ struct CapturedDevice {
 /// The template's inputs are those of the signature in its order; then, unless the mode is Borrow, the outputs. Its run-time
 /// variables are those of the signature in its order.
 struct Captured {
-  TemplateRef queues;    ///< encoded; its buffers have no memory
-  TemplateRef one_time;  ///< what runs before the first replay; null: nothing
+  TemplateRef queues;  ///< encoded; its buffers have no memory
+  /// What runs before the first replay; null: nothing. No buffer of it is an input or a variable.
+  TemplateRef one_time;
   /// By input; null or missing: its memory must be within the host's reach when it is fed back. Copies input 1 to input 0.
   std::vector<TemplateRef> shadow_copies;
   Signature signature = Signature::make({});

@@ -96,7 +96,11 @@ class TemplateCheck {
   }
 
   Status check_host_run(const Batch& run) {
+    if (run.devices.size() != 1) return bad("has a host run on other than the host");
     for (const BatchCall& call : run.calls) {
+      if ((call.kind == CallKind::Other) != (run.calls.front().kind == CallKind::Other)) {
+        return bad("has call '" + call.name + "' of another kind than its host run");
+      }
       IGNIS_TRY(check_call(call));
       for (const BufferRange& range : call.arguments) {
         if (range.lane < 0 || buffer_of(range).is_wire) {
@@ -121,6 +125,7 @@ class TemplateCheck {
                       std::to_string(queues_.programs.size()));
     }
     if (call.kind == CallKind::Program && call.program < 0) return bad_call("without a program");
+    if (call.parts > kMostParts) return bad_call("in " + std::to_string(call.parts) + " parts");
     for (const BufferRange& range : call.arguments) {
       if (!is_index(range.buffer, queues_.buffers)) return bad_call("of no buffer");
       const ScheduleBuffer& buffer = buffer_of(range);
@@ -308,6 +313,7 @@ class TemplateCheck {
   }
 
   static constexpr uint64_t kMostUnusedInputs = 4096;
+  static constexpr int64_t kMostParts = int64_t{1} << 32;  ///< far more than threads or groups
 
   const QueueTemplate& queues_;
   size_t variables_ = 0;

@@ -125,6 +125,24 @@ Status GuardSet::check(std::span<const GuardValue> values) const {
   return Status::ok();
 }
 
+std::vector<GuardValue> GuardSet::values() const {
+  std::vector<GuardValue> values;
+  for (const Guard& guard : guards_) {
+    GuardValue& value = values.emplace_back();
+    value.name = guard.name;
+    if (const auto* text = std::get_if<std::string>(&guard.value)) {
+      value.value = std::string_view(*text);
+    } else if (const auto* number = std::get_if<double>(&guard.value)) {
+      value.value = *number;
+    } else if (const auto* whole = std::get_if<int64_t>(&guard.value)) {
+      value.value = *whole;
+    } else {
+      value.value = std::get<bool>(guard.value);
+    }
+  }
+  return values;
+}
+
 bool GuardSet::has(std::string_view name) const {
   return std::any_of(guards_.begin(), guards_.end(),
                      [&](const Guard& guard) { return guard.name == name; });

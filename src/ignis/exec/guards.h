@@ -35,6 +35,8 @@ class GuardSet {
   Status check(std::span<const GuardValue> values) const;
   bool is_equal(std::span<const GuardValue> values) const;
 
+  /// In the order of make(); they look at texts of this set.
+  std::vector<GuardValue> values() const;
   uint64_t hash() const { return hash_; }
   size_t size() const { return guards_.size(); }
   bool has(std::string_view name) const;

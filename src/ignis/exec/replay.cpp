@@ -130,8 +130,8 @@ Status Replay::make_ready(const WaitLimits& limits) {
   links_.fetch_add(1, std::memory_order_relaxed);
   feedback_.reset(*captured_, *linked);
   const QueueTemplate& queues = captured_->queues->queues();
-  has_host_steps_ = std::any_of(queues.steps.begin(), queues.steps.end(),
-                                [](const TemplateStep& step) { return step.is_host; });
+  has_other_steps_ = std::any_of(queues.steps.begin(), queues.steps.end(),
+                                 [](const TemplateStep& step) { return is_other(step); });
   writes_state_ = std::any_of(captured_->held.begin(), captured_->held.end(),
                               [](const HeldBuffer& held) { return held.is_written; });
   size_t tokens = 0;
@@ -286,13 +286,9 @@ void Replay::blame(const Error& error, int64_t begin_ns, const WaitLimits& limit
 }
 
 /// The replay failed: what it wrote is nobody's, and what it may still write lives until it cannot.
-void Replay::withdraw(OutputTurn turn, const Error& error, bool has_begun) {
+void Replay::withdraw(OutputTurn turn, bool has_begun) {
   if (!has_begun) return;
   held_.lose_written();
-  if (error.code() == ErrorCode::DeviceLost) {
-    std::move(turn).abandon();
-    return;
-  }
   std::vector<Placement> storage = std::move(turn).withdraw();
   if (storage.empty()) return;
   auto token = std::make_shared<RunToken>();
@@ -343,16 +339,17 @@ Result<OutputHandle> Replay::run_ready(const ReplayCall& call, int64_t end_ns) {
     return std::move(copied).error();
   }
   shadow_copies_.fetch_add(static_cast<uint64_t>(*copied), std::memory_order_relaxed);
+  submitted_ = turn.sequence();
   Status status = run_bound(until(end_ns, call.limits), call.waits);
   if (!status) {
     blame(status.error(), begin_ns, call.limits);
     const bool is_refusal =
         status.error().code() == ErrorCode::InvalidArgument || status.error().reason() == "Busy";
-    withdraw(std::move(turn), status.error(),
-             begun() != before || (has_host_steps_ && !is_refusal));
+    withdraw(std::move(turn), begun() != before || (has_other_steps_ && !is_refusal));
     return std::move(status).error();
   }
   tokens_->note(turn.sequence(), *link_);
+  if (call.waits) tokens_->note_complete(turn.sequence());
   replays_.fetch_add(1, std::memory_order_relaxed);
   return std::move(turn).finish();
 }

@@ -174,7 +174,7 @@ class Replay {
   uint64_t begun() const;
   void note_reached();
   void blame(const Error& error, int64_t begin_ns, const runtime::WaitLimits& limits) const;
-  void withdraw(OutputTurn turn, const Error& error, bool has_begun);
+  void withdraw(OutputTurn turn, bool has_begun);
   Status make_windows();
   void drop_link();
   Status supply(std::string_view name, std::span<const std::byte> bytes);
@@ -190,11 +190,12 @@ class Replay {
   bool is_stale_ = false;                 ///< a rebind began and did not end well
   HeldStore held_;
   std::shared_ptr<LinkedSchedule> link_;
-  bool has_host_steps_ = false, writes_state_ = false;
+  bool has_other_steps_ = false, writes_state_ = false;
   Feedback feedback_;
   std::optional<Outputs> outputs_;
   std::shared_ptr<ReplayTokens> tokens_;
   std::vector<BoundInput> bound_;  ///< inputs, then output parameters; empty places between replays
+  uint64_t submitted_ = 0;         ///< the newest replay that was submitted or tried
   std::vector<int64_t> variables_;                        ///< of the run, by number
   std::vector<std::shared_ptr<ExternalMemory>> windows_;  ///< run_raw(): by port
   std::vector<BoundInput> raw_;                           ///< run_raw(): the windows

@@ -92,7 +92,7 @@ Status Replay::run_raw(std::span<const RawPort> inputs, std::span<const RawPort>
   }
   const bool is_refusal =
       status.error().code() == ErrorCode::InvalidArgument || status.error().reason() == "Busy";
-  if (writes_state_ && (begun() != before || (has_host_steps_ && !is_refusal))) {
+  if (writes_state_ && (begun() != before || (has_other_steps_ && !is_refusal))) {
     held_.lose_written();
   }
   return status;

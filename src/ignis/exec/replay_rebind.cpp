@@ -125,7 +125,8 @@ Result<RebindReport> Replay::rebind(const RebindOptions& options) {
   const std::vector<BoundDevice> before = devices_;
   const std::shared_ptr<Machine> machine_before = machine_;
   // Whether the last replay came to its end: what it was writing is nobody's otherwise.
-  const bool is_complete = link_ == nullptr || exec::wait(*link_, {0, 0});
+  const bool is_complete =
+      link_ == nullptr || tokens_->is_complete(submitted_) || exec::wait(*link_, {0, 0});
   if (options.machine != nullptr) machine_ = options.machine;
   Status bound = bind_devices(true);
   if (!bound) {
@@ -148,6 +149,7 @@ Result<RebindReport> Replay::rebind(const RebindOptions& options) {
   if (outputs_) outputs_->invalidate();
   outputs_.reset();
   tokens_ = std::make_shared<ReplayTokens>(machine_);
+  submitted_ = 0;
   if (!is_complete) held_.lose_written();
   report.kept_bytes = held_.keep_good([&](const HeldBuffer&, const Placement& at) {
     for (size_t i = 0; i < before.size(); ++i) {

@@ -24,6 +24,12 @@ void ReplayTokens::note(uint64_t sequence, const LinkedSchedule& linked) {
   }
 }
 
+void ReplayTokens::note_complete(uint64_t sequence) {
+  uint64_t seen = complete_.load();
+  while (seen < sequence && !complete_.compare_exchange_weak(seen, sequence)) {
+  }
+}
+
 Result<runtime::DataReadable> ReplayTokens::prove(uint64_t sequence, const Placement& at,
                                                   const runtime::WaitLimits& limits) {
   // Waited for without the lock: the next replay notes its own meanwhile.
@@ -37,6 +43,7 @@ Result<runtime::DataReadable> ReplayTokens::prove(uint64_t sequence, const Place
   }
   if (is_known) {
     if (!tokens.empty()) IGNIS_TRY(wait_for(tokens, limits));
+    note_complete(sequence);
     IGNIS_TRY(make_visible(*machine_, at));
   } else {
     IGNIS_TRY(make_readable(*machine_, at, limits));

@@ -6,6 +6,7 @@
 #include "ignis/runtime/completion.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,6 +25,9 @@ class ReplayTokens {
   void expect(size_t count);
   /// Replay `sequence` was submitted by `linked`.
   void note(uint64_t sequence, const LinkedSchedule& linked);
+  /// Whether somebody has seen that replay `sequence` is complete.
+  bool is_complete(uint64_t sequence) const { return complete_.load() >= sequence; }
+  void note_complete(uint64_t sequence);
   /// Waits until the bytes that replay `sequence` wrote may be read by the host.
   /// Errors: as exec::wait(); DeviceUnavailable when a device was reopened since.
   Result<runtime::DataReadable> prove(uint64_t sequence, const Placement& at,
@@ -36,7 +40,8 @@ class ReplayTokens {
   };
   std::shared_ptr<Machine> machine_;
   std::mutex mutex_;
-  std::array<Entry, 64> entries_;  ///< number `sequence` mod their count
+  std::atomic<uint64_t> complete_{0};  ///< the newest; those before it are, too
+  std::array<Entry, 64> entries_;      ///< number `sequence` mod their count
 };
 
 }  // namespace ignis::exec

@@ -305,4 +305,13 @@ Schedule select_calls(const Schedule& schedule, const std::vector<int>& calls) {
   return result;
 }
 
+exec::Schedule select_one_time(const exec::Schedule& schedule, const std::vector<int>& calls) {
+  exec::Schedule selected = select_calls(schedule, calls);
+  for (exec::ScheduleBuffer& buffer : selected.buffers) {
+    buffer.input = -1;
+    buffer.variable = -1;
+  }
+  return selected;
+}
+
 }  // namespace ignis::engine

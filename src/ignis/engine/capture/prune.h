@@ -60,5 +60,7 @@ Result<Pruned> prune(const exec::Schedule& schedule, const PruneOptions& options
 
 /// Some calls of a schedule, in order, on the same buffers and programs.
 exec::Schedule select_calls(const exec::Schedule& schedule, const std::vector<int>& calls);
+/// The same for one-time calls, which run with nothing bound: no buffer is an input or a variable, and none of them is used.
+exec::Schedule select_one_time(const exec::Schedule& schedule, const std::vector<int>& calls);
 
 }  // namespace ignis::engine
