@@ -356,9 +356,14 @@ void Chooser::push_in_order(const std::vector<int>& outer, int64_t wanted) {
     plan_.thread_loops = 1;
     return;
   }
-  if (m >= 0 && streams_weights_ && shared_bytes() > target_.l1_bytes / 2) {
+  // A contraction's panels share L1 with little else; beside a window's weights its rows want to stay, of at least two
+  // tiles for each pixel, so that neighbouring lines are fetched together.
+  const bool is_window = all_in_lanes();
+  const int64_t share = is_window ? 8 : 2;
+  if (m >= 0 && streams_weights_ && shared_bytes() > target_.l1_bytes / share) {
     const int64_t tile_bytes = shared_bytes() * tile_elements / extent(v);
-    const int64_t chunk = std::max<int64_t>(1, target_.l1_bytes / 3 / tile_bytes);
+    const int64_t chunk =
+        std::max<int64_t>(is_window ? 2 : 1, target_.l1_bytes / share / tile_bytes);
     if (tiles(v) > chunk) plan_.loops.insert(plan_.loops.begin(), {v, chunk});
   }
   plan_.thread_loops = plan_.loops.empty() ? 0 : 1;
