@@ -10,16 +10,19 @@ namespace ignis::codegen::testing {
 std::string inner_loop(const std::string& assembly) {
   std::smatch jump;
   std::istringstream lines(assembly);
-  std::string line;
-  std::map<std::string, std::string> open;  // text since each label
+  std::string line, longest;
+  std::map<std::string, std::string> open;  // text since each label with no loop since
   static const std::regex label_line("^(\\.LBB[0-9_]+):.*"),
       jump_line("^\\s+(j[a-z]+|b\\.[a-z]+|cbnz)\\s+(?:x[0-9]+, )?(\\.LBB[0-9_]+).*");
   while (std::getline(lines, line)) {
     if (std::regex_match(line, jump, label_line)) open[jump[1]] = "";
     for (auto& [name, text] : open) text += line + "\n";
-    if (std::regex_match(line, jump, jump_line) && open.contains(jump[2])) return open[jump[2]];
+    if (!std::regex_match(line, jump, jump_line) || !open.contains(jump[2])) continue;
+    const std::string body = open[jump[2]];
+    if (body.size() > longest.size()) longest = body;
+    open.clear();  // what began before this loop holds a loop
   }
-  return "";
+  return longest;
 }
 
 int count_matches(const std::string& text, const std::string& pattern) {
