@@ -12,7 +12,8 @@
 namespace ignis::cpu {
 namespace {
 
-constexpr uint64_t kAlignment = 64;
+// The best alignment class that a signature tells apart (capture spec 6): a replay never meets a worse one in fresh memory.
+constexpr uint64_t kAlignment = 256;
 // From here on memory comes from the kernel, zeroed on first touch, in huge pages where it allows.
 constexpr uint64_t kMapBytes = uint64_t{64} << 10;
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;

@@ -8,7 +8,7 @@
 
 namespace ignis::cpu {
 
-/// Zeroed memory of the host, aligned to 64 bytes; a large one lies in pages of its own, zeroed on first touch and huge where
+/// Zeroed memory of the host, aligned to 256 bytes; a large one lies in pages of its own, zeroed on first touch and huge where
 /// the kernel allows. Null when it is not to be had.
 std::byte* map_bytes(uint64_t size_bytes);
 void unmap_bytes(std::byte* bytes, uint64_t size_bytes);
