@@ -372,7 +372,7 @@ TEST(EndToEnd, RandomSchedulesOnThisMachinesCpu) {
 TEST(EndToEnd, ADeadCpuEndsInBoundsAndAfterwardsAnswersAreTheSame) {
   if (!cpu::test::has_function_programs()) GTEST_SKIP() << "The programs are for x86-64.";
   const uint64_t seed = test_seed();
-  const runtime::WaitLimits limits{10'000'000'000, 20'000'000};
+  const runtime::WaitLimits limits{10'000'000'000, 100'000'000};
   const std::shared_ptr<runtime::Device> cpu = open_cpu();
   int lost = 0;
   for (uint64_t i = 0; i < 30; ++i) {
@@ -386,14 +386,13 @@ TEST(EndToEnd, ADeadCpuEndsInBoundsAndAfterwardsAnswersAreTheSame) {
       ASSERT_TRUE(holds_after(made, runs)) << "A run succeeded and its answer is wrong.";
     } else {
       ++lost;
-      EXPECT_TRUE(status.error().reason() == "DeviceHang" ||
-                  status.error().reason() == "DeviceUnavailable")
-          << status.error().to_string();
-      EXPECT_NE(status.error().message().find("'CPU'"), std::string::npos)
-          << status.error().to_string();
+      EXPECT_FALSE(status.error().reason().empty()) << status.error().to_string();
+      EXPECT_EQ(status.error().code(), ErrorCode::DeviceLost) << status.error().to_string();
     }
     cpu->queue()->report_hang("a test");
     ASSERT_TRUE(cpu->queue()->reopen());
+    // On a busy machine a simulated device may stand still for so long, too.
+    for (runtime::QueuedDevice* device : made.rig.world.devices()) ASSERT_TRUE(device->reopen());
     made.linked.reset();
     made.replace_memory();
     runs = 1;

@@ -417,9 +417,9 @@ TEST_F(RealHost, AHangIsBoundedKeepsItsMemoryAndDoesNotFreezeOthers) {
   const auto other = rig.take();
   rig.call(rig.add_one, g2, g);
   const auto on_device = rig.take();
-  const Status hang = exec::run(*hanging, {}, {.limits = kShort});
-  EXPECT_EQ(reason_of(hang), "DeviceHang");
-  EXPECT_TRUE(is_entered);
+  expect_ok(exec::run(*hanging, {}, {.waits = false}));
+  while (!is_entered) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(reason_of(exec::wait(*hanging, kShort)), "DeviceHang");
   EXPECT_EQ(reason_of(exec::run(*other)), "DeviceUnavailable");
   expect_ok(exec::run(*on_device));
   ASSERT_TRUE(rig.worker().reopen());

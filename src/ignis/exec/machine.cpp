@@ -112,7 +112,9 @@ Result<Placement> Machine::reserve(const std::string& owner, uint64_t size_bytes
 Result<MemoryRef> Machine::stage(const ScheduleBuffer& buffer) {
   const std::lock_guard lock(mutex_);
   MemoryRef& held = stages_[{buffer.stage_for, buffer.size_bytes}];
-  if (held == nullptr) {
+  const QueuedDevice* owner = find(buffer.devices.front());
+  // What a reopened device lost, or a thread that hangs may still write to, is no stage any more.
+  if (held == nullptr || (owner != nullptr && !owner->is_whole(*held))) {
     IGNIS_TRY_ASSIGN(const Placement placed,
                      allocate(buffer.devices.front(), buffer.size_bytes, Purpose::Stage));
     held = placed.memory;
