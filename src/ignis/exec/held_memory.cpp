@@ -11,12 +11,15 @@
 namespace ignis::exec {
 namespace {
 
+/// As memory that a device gives out.
+constexpr uint64_t kInPlaceAlignmentBytes = 64;
+
 /// Programs of the host read weights where the file is mapped, if that is aligned as memory of its own would be.
 bool shows_bytes_in_place(const HeldBuffer& held, size_t lane, const std::string& owner,
                           const Machine& machine) {
   return held.kind == HeldKind::Weights && lane < held.bytes.size() &&
          owner == machine.options().host_name && !held.bytes[lane].bytes.empty() &&
-         reinterpret_cast<uintptr_t>(held.bytes[lane].bytes.data()) % kHeldAlignmentBytes == 0;
+         reinterpret_cast<uintptr_t>(held.bytes[lane].bytes.data()) % kInPlaceAlignmentBytes == 0;
 }
 
 bool same_buffers(const Captured& a, const Captured& b) {

@@ -132,9 +132,7 @@ class Tracer {
     kept_ = select_calls(schedule(), pruned.kept);
     held_ = pruned.held_buffers;
     if (pruned.one_time.empty()) return {};
-    exec::Schedule once = select_calls(schedule(), pruned.one_time);
-    for (exec::ScheduleBuffer& buffer : once.buffers) buffer.input = -1;  // it touches none
-    IGNIS_TRY_ASSIGN(parts_.one_time, compile(once));
+    IGNIS_TRY_ASSIGN(parts_.one_time, compile(select_one_time(schedule(), pruned.one_time)));
     return {};
   }
 
