@@ -261,7 +261,8 @@ TEST_F(ArtifactTest, SectionsMayHoldAnything) {
   odd.geometry->focal_px = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(refused(odd), "BadSection");
   const auto golden_reason = [&](const ArtifactContents& contents) {
-    const auto artifact = Artifact::parse(*make_artifact(contents), nullptr);
+    const Bytes file = *make_artifact(contents);
+    const auto artifact = Artifact::parse(file, nullptr);
     EXPECT_TRUE(artifact);
     const auto golden = artifact->golden();
     return golden ? std::string("accepted") : golden.error().reason();
