@@ -31,7 +31,7 @@ inline std::string error_of(const std::function<void()>& build) {
   return {};
 }
 
-class TensorTest : public testing::Test {
+class TensorTest : public ::testing::Test {
  protected:
   Tensor input(DType dtype, const Shape& shape, const Values& values,
                const std::string& name = {}) {

@@ -12,7 +12,7 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-class CommitWeak : public testing::Test {
+class CommitWeak : public ::testing::Test {
  protected:
   Node leaf(DType dtype, int64_t id = 0) {
     return graph_.make(Op::Reg, dtype, std::span<const Node>{}, ir::Arg{{id}, {}});
