@@ -36,7 +36,8 @@ echo "== libignis and its tests"
 cross=(-G Ninja --toolchain "$PWD/cmake/aarch64-linux.cmake" "-DIGNIS_SYSROOT=$sysroot")
 cmake -S . -B "$folder" "${cross[@]}" -DIGNIS_BUILD_COMPILER=OFF -DIGNIS_BUILD_TESTS=ON
 cmake --build "$folder"
-ctest --test-dir "$folder" --output-on-failure --no-tests=error
+# qemu-user 7.2 aborts when the child of a fork starts a thread.
+GTEST_FILTER='-*ChildOfAFork*' ctest --test-dir "$folder" --output-on-failure --no-tests=error
 
 [ -e "$native/CMakeCache.txt" ] || cmake --preset dev -B "$native"
 cmake --build "$native" --target ignis models_test onnx_conformance

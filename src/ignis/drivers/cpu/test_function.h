@@ -23,7 +23,9 @@ inline void call_function(void* const* buffers, int64_t part, int64_t parts,
 }
 
 /// Whether function_program() can be run here.
-inline bool has_function_programs() { return host_arch() == Arch::X86_64; }
+inline bool has_function_programs() {
+  return host_arch() == Arch::X86_64 || host_arch() == Arch::AArch64;
+}
 
 /// A program that calls `function`, which is never freed.
 inline ProgramImage function_program(const std::string& name, int buffer_count,
@@ -34,12 +36,24 @@ inline ProgramImage function_program(const std::string& name, int buffer_count,
   };
   static auto& functions = *new std::vector<const PartFunction*>;  // leak checkers see an owner
   functions.push_back(new PartFunction(std::move(function)));
-  code.insert(code.end(), {0x48, 0xb9});  // mov rcx, function: the fourth argument
-  put_address(reinterpret_cast<uint64_t>(functions.back()));
-  code.insert(code.end(), {0x48, 0xb8});  // mov rax, call_function
-  put_address(reinterpret_cast<uint64_t>(&call_function));
-  code.insert(code.end(), {0xff, 0xe0});  // jmp rax
+  const auto function_address = reinterpret_cast<uint64_t>(functions.back());
+  const auto call_address = reinterpret_cast<uint64_t>(&call_function);
+#if defined(__aarch64__)
+  ObjectWriter object(EM_AARCH64);
+  code = {0x83, 0x00, 0x00, 0x58,   // ldr x3, 16: the function is the fourth argument
+          0xa4, 0x00, 0x00, 0x58,   // ldr x4, 24
+          0x80, 0x00, 0x1f, 0xd6,   // br x4
+          0x1f, 0x20, 0x03, 0xd5};  // nop
+  put_address(function_address);    // 16
+  put_address(call_address);        // 24
+#else
   ObjectWriter object;
+  code.insert(code.end(), {0x48, 0xb9});  // mov rcx, function: the fourth argument
+  put_address(function_address);
+  code.insert(code.end(), {0x48, 0xb8});  // mov rax, call_function
+  put_address(call_address);
+  code.insert(code.end(), {0xff, 0xe0});  // jmp rax
+#endif
   const uint16_t text = object.text(code);
   object.symbol(name, text, 0);
   ProgramImage image;
