@@ -1,7 +1,7 @@
 // Checks, runs and times a compiled model with libignis alone, as a vehicle does, and looks that no compiler came with it.
 #include <dlfcn.h>
 #include <ignis/exec/artifact.h>
-#include <ignis/exec/executable.h>
+#include <ignis/exec/model.h>
 #include <ignis/exec/golden.h>
 #include <ignis/runtime/device.h>
 
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   if (!device) return fail(device.error());
   auto plan = artifact->plan_for((*device)->target());
   if (!plan) return fail(plan.error());
-  auto model = ignis::exec::Executable::create(*std::move(plan), *device);
+  auto model = ignis::exec::Model::create(*std::move(plan), *device);
   if (!model) return fail(model.error());
   // Verify: the answers that the file carries.
   const auto golden = artifact->golden();

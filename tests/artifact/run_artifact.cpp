@@ -5,7 +5,7 @@
 // Each line of the standard input names a folder with `model.ignis` and `input_<i>.bin`, the raw bytes of each input in the
 // model's order. Writes `output_<i>.bin` beside them and answers with one line: "ok" or the error's sentence.
 #include "ignis/exec/artifact.h"
-#include "ignis/exec/executable.h"
+#include "ignis/exec/model.h"
 #include "ignis/runtime/device.h"
 
 #include <fstream>
@@ -40,7 +40,7 @@ Result<Bytes> read_bytes(const std::string& path, int64_t wanted_bytes) {
 Status run_folder(const std::string& folder, const std::shared_ptr<runtime::Device>& device) {
   IGNIS_TRY_ASSIGN(const exec::Artifact artifact, exec::Artifact::open(folder + "/model.ignis"));
   IGNIS_TRY_ASSIGN(exec::Plan plan, artifact.plan_for(device->target()));
-  IGNIS_TRY_ASSIGN(exec::Executable model, exec::Executable::create(std::move(plan), device));
+  IGNIS_TRY_ASSIGN(exec::Model model, exec::Model::create(std::move(plan), device));
   std::vector<Bytes> inputs, outputs;
   for (const exec::Port& port : model.plan().inputs) {
     const std::string path = folder + "/input_" + std::to_string(inputs.size()) + ".bin";

@@ -580,6 +580,18 @@ TEST_P(Captures, AResultThatIsAnInputIsACopyOfIt) {
   }
 }
 
+TEST_P(Captures, AResultThatNoCallTouchesIsACopyToo) {
+  const Array outside = make({7, 8});
+  auto f =
+      capture(ws, [&](Array x) -> std::tuple<Array, Tensor> { return {outside, x.value() + 1}; });
+  for (int i = 0; i < 4; ++i) {
+    const auto v = static_cast<float>(i);
+    const auto [same, next] = take(f(scalar(v)));
+    EXPECT_EQ(read(same), (Floats{7, 8}));
+    EXPECT_EQ(first(next), v + 1);
+  }
+}
+
 // --- signature (section 6) ---
 
 TEST_P(Captures, SG2_SG5_OtherInputsDoNotFitAndChangeNothing) {
@@ -894,7 +906,7 @@ TEST_P(Captures, FZ3_EachInstanceHasItsOwn) {
 
 // --- serialise and load (section 13) ---
 
-TEST_P(Captures, SE1_PH9_ALoadedCaptureReplays) {
+TEST_P(Captures, SE1_SE2_PH9_ALoadedCaptureReplays) {
   Array state = scalar(0);
   auto f = capture(ws, [&](Array x) -> Result<std::map<std::string, Array>> {
     IGNIS_TRY(ws.assign(state, state.value() + x.value()));

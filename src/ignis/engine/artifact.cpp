@@ -82,7 +82,7 @@ Status check_golden(const std::string& spec, const CompileOptions& options, cons
   device_options.threads = options.session.threads;
   auto device = runtime::open_device(spec, device_options);
   if (!device) return {};  // code for a machine that is not here
-  IGNIS_TRY_ASSIGN(exec::Executable program, exec::Executable::create(plan, *device));
+  IGNIS_TRY_ASSIGN(exec::Model program, exec::Model::create(plan, *device));
   IGNIS_TRY_ASSIGN(const std::vector<exec::GoldenOutcome> outcomes,
                    exec::check_golden(program, golden, options.session.timeout));
   for (const exec::GoldenOutcome& outcome : outcomes) {

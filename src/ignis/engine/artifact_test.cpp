@@ -272,7 +272,7 @@ TEST_F(CompileArtifactTest, CarriesGoldenDataThatItsProgramMeets) {
   ASSERT_TRUE(device);
   auto plan = artifact->plan_for((*device)->target());
   ASSERT_TRUE(plan);
-  auto program = exec::Executable::create(*std::move(plan), *device);
+  auto program = exec::Model::create(*std::move(plan), *device);
   ASSERT_TRUE(program);
   auto outcomes = exec::check_golden(*program, one, std::chrono::seconds(10));
   ASSERT_TRUE(outcomes) << outcomes.error().to_string();

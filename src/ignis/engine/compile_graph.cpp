@@ -3,6 +3,7 @@
 #include "ignis/engine/compile_kernels.h"
 #include "ignis/engine/constants.h"
 #include "ignis/engine/fold_constants.h"
+#include "ignis/engine/plan_capture.h"
 
 #include <algorithm>
 #include <chrono>
@@ -280,8 +281,11 @@ Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
                                     const GraphOptions& options) {
   IGNIS_TRY_ASSIGN(PlannedGraph planned, plan_graph(inputs, outputs, device, options));
   const Clock::time_point begin = Clock::now();
-  IGNIS_TRY_ASSIGN(exec::Executable executable,
-                   exec::Executable::create(std::move(planned.plan), device));
+  IGNIS_TRY_ASSIGN(
+      planned.plan.captured,
+      capture_plan(planned.plan, device, options.target ? *options.target : device->target(),
+                   options.program_cache));
+  IGNIS_TRY_ASSIGN(exec::Model executable, exec::Model::create(std::move(planned.plan), device));
   planned.times.load_s = seconds_since(begin);
   return CompiledGraph{std::move(executable), std::move(planned.stored), planned.times,
                        std::move(planned.passes), std::move(planned.lookups)};

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ignis/engine/session.h"
-#include "ignis/exec/executable.h"
+#include "ignis/exec/model.h"
 #include "ignis/ir/graph.h"
 #include "ignis/runtime/device.h"
 #include "ignis/schedule/schedule.h"
@@ -67,14 +67,14 @@ Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
 
 /// A tensor graph made ready to run, and where the time went.
 struct CompiledGraph {
-  exec::Executable executable;
+  exec::Model executable;
   std::vector<StoredValue> stored;  ///< one for each call of the plan
   StageTimes times;
   std::vector<PassTime> passes;        ///< of the kernels that were compiled
   std::vector<ProgramLookup> lookups;  ///< one for each distinct kernel
 };
 
-/// As plan_graph(), and binds the plan to the device. Errors: as plan_graph() and Executable::create().
+/// As plan_graph(), and binds the plan to the device. Errors: as plan_graph() and Model::create().
 Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
                                     const std::vector<ir::Node>& outputs,
                                     const std::shared_ptr<runtime::Device>& device,

@@ -134,11 +134,12 @@ TEST_F(ProgramCacheTest, AnswersAreTheSameBitsHoweverAKernelCameByItsProgram) {
     EXPECT_EQ(count(load(second, options), CacheOutcome::DiskHit), programs);
 
     const ProgramCacheCounters a = first->counters(), b = second->counters();
-    EXPECT_EQ(a.misses, programs);
-    EXPECT_EQ(a.stored, programs);
-    EXPECT_EQ(a.memory_hits, programs);
+    const int all = programs + 1;  // the submit program is no kernel
+    EXPECT_EQ(a.misses, all);
+    EXPECT_EQ(a.stored, all);
+    EXPECT_EQ(a.memory_hits, all);
     EXPECT_EQ(a.disk_hits, 0);
-    EXPECT_EQ(b.disk_hits, 2 * programs);
+    EXPECT_EQ(b.disk_hits, 2 * all);
     EXPECT_EQ(b.misses + b.stored + b.damaged + b.disk_evictions, 0);
   }
   EXPECT_TRUE(warnings_.empty()) << warnings_[0];
@@ -207,7 +208,7 @@ TEST_F(ProgramCacheTest, DamagedRecordsAreCountedAndMadeAgain) {
   const auto programs = static_cast<int>(session.program_lookups().size());
   EXPECT_EQ(count(session, CacheOutcome::Miss), programs);
   EXPECT_EQ(session.program_lookups()[0].why, "damaged; removed");
-  EXPECT_EQ(cache->counters().damaged, programs);
+  EXPECT_EQ(cache->counters().damaged, programs + 1);  // the submit program is no kernel
   EXPECT_EQ(answer(std::move(session)), want);
   EXPECT_EQ(count(load(open()), CacheOutcome::DiskHit), programs);
 }
@@ -315,7 +316,10 @@ TEST_F(ProgramCacheTest, SessionsOfOneProcessCompileAtOnce) {
   for (const auto& bytes : got) EXPECT_EQ(bytes, want);
   EXPECT_TRUE(cache->disk());
   // Whoever came second waited for the first: no kernel was compiled twice.
-  EXPECT_EQ(cache->counters().misses, static_cast<int64_t>(load(nullptr).program_lookups().size()));
+  const auto kernels = static_cast<int64_t>(load(nullptr).program_lookups().size());
+  // Nobody waits for submit programs, which take a millisecond: one for each session at most.
+  EXPECT_GE(cache->counters().misses, kernels + 1);
+  EXPECT_LE(cache->counters().misses, kernels + 4);
 }
 
 class CacheArchiveTest : public ProgramCacheTest {

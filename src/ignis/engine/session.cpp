@@ -1,7 +1,9 @@
 #include "ignis/engine/session.h"
 
 #include "ignis/engine/compile_graph.h"
+#include "ignis/engine/model_probe.h"
 #include "ignis/engine/pack.h"
+#include "ignis/engine/plan_capture.h"
 #include "ignis/exec/artifact.h"
 #include "ignis/interp/interp.h"
 #include "ignis/onnx/import.h"
@@ -83,9 +85,10 @@ struct Session::State {
   std::shared_ptr<runtime::Device> device;
   Target target;                            // of the programs
   std::optional<exec::Plan> plan_only;      // after compile_for
-  std::optional<exec::Executable> program;  // absent on the reference device and after compile_for
+  std::optional<exec::Model> program;       // absent on the reference device and after compile_for
   std::vector<engine::StoredValue> stored;  // of the program's calls
-  std::optional<exec::Executable> tap_program;  // absent without taps
+  std::optional<exec::Model> tap_program;   // absent without taps
+  std::optional<engine::ModelProbe> probe;  // of the program, when it was asked for
   StageTimes times;
   std::vector<PassTime> passes;
   std::vector<ProgramLookup> lookups;
@@ -108,8 +111,8 @@ struct Session::State {
     return plan_only ? &*plan_only : program ? &program->plan() : nullptr;
   }
   engine::GraphOptions graph_options(size_t first_port, size_t count) const;
-  Result<exec::Executable> compile_outputs(std::span<const ir::Node> nodes, size_t first_port,
-                                           bool is_main);
+  Result<exec::Model> compile_outputs(std::span<const ir::Node> nodes, size_t first_port,
+                                      bool is_main);
   Status check_inputs(const std::vector<HostTensor>& given) const;
   Status run_bytes(std::span<runtime::LaunchTime> stamps, runtime::Deadline deadline);
   Status run_programs(std::span<runtime::LaunchTime> stamps, runtime::Deadline deadline);
@@ -148,7 +151,7 @@ Status Session::State::take_artifact(const exec::Artifact& artifact, const std::
   if (!plan) return std::move(plan).error().with_context(path);
   times.import_s += seconds_since(begin);
   const Clock::time_point load_begin = Clock::now();
-  IGNIS_TRY_ASSIGN(exec::Executable executable, exec::Executable::create(*std::move(plan), device));
+  IGNIS_TRY_ASSIGN(exec::Model executable, exec::Model::create(*std::move(plan), device));
   program.emplace(std::move(executable));
   times.load_s = seconds_since(load_begin);
   for (const exec::Port& port : program->plan().inputs) {
@@ -260,8 +263,8 @@ engine::GraphOptions Session::State::graph_options(size_t first_port, size_t cou
 }
 
 // Compiles `nodes`, which are the session's outputs from `first_port` on. The main program's times are the session's.
-Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Node> nodes,
-                                                         size_t first_port, bool is_main) {
+Result<exec::Model> Session::State::compile_outputs(std::span<const ir::Node> nodes,
+                                                    size_t first_port, bool is_main) {
   engine::GraphOptions compile_options = graph_options(first_port, nodes.size());
   compile_options.seeded_fault = is_main ? options.seeded_fault : -1;
   IGNIS_TRY_ASSIGN(
@@ -281,11 +284,10 @@ Result<exec::Executable> Session::State::compile_outputs(std::span<const ir::Nod
 Status Session::State::compile() {
   if (is_reference()) return {};
   const std::span<const ir::Node> nodes(output_nodes);
-  IGNIS_TRY_ASSIGN(exec::Executable main,
-                   compile_outputs(nodes.first(model_output_count), 0, true));
+  IGNIS_TRY_ASSIGN(exec::Model main, compile_outputs(nodes.first(model_output_count), 0, true));
   program.emplace(std::move(main));
   if (nodes.size() == model_output_count) return {};
-  IGNIS_TRY_ASSIGN(exec::Executable tapped,
+  IGNIS_TRY_ASSIGN(exec::Model tapped,
                    compile_outputs(nodes.subspan(model_output_count), model_output_count, false));
   tap_program.emplace(std::move(tapped));
   return {};
@@ -307,6 +309,8 @@ Status Session::State::compile_plan_only() {
   times.import_s = import_s;
   passes = std::move(compiled.passes);
   lookups = std::move(compiled.lookups);
+  IGNIS_TRY_ASSIGN(compiled.plan.captured,
+                   engine::capture_plan(compiled.plan, device, target, options.program_cache));
   plan_only.emplace(std::move(compiled.plan));
   return {};
 }
@@ -350,7 +354,13 @@ Status Session::State::check_inputs(const std::vector<HostTensor>& given) const 
 Status Session::State::run_programs(std::span<runtime::LaunchTime> stamps,
                                     runtime::Deadline deadline) {
   const std::span<const Bytes> all(output_bytes);
-  IGNIS_TRY(program->profile(input_bytes, all.first(model_output_count), deadline, stamps));
+  const std::span<const Bytes> main = all.first(model_output_count);
+  if (stamps.empty()) {
+    IGNIS_TRY(program->run(input_bytes, main, deadline));
+  } else {
+    if (!probe) probe.emplace(*program);
+    IGNIS_TRY(probe->profile(input_bytes, main, deadline, stamps));
+  }
   if (!tap_program) return {};
   return tap_program->run(input_bytes, all.subspan(model_output_count), deadline);
 }
@@ -566,8 +576,9 @@ Status Session::compare_kernels(const std::vector<HostTensor>& inputs,
     nodes.push_back(value.node);
     return {};
   };
-  IGNIS_TRY(state.program->run_stepwise(input_bytes, output_bytes,
-                                        runtime::deadline_after(state.options.timeout), keep));
+  engine::ModelProbe probe(*state.program);
+  IGNIS_TRY(probe.run_stepwise(input_bytes, output_bytes,
+                               runtime::deadline_after(state.options.timeout), keep));
   return interp::evaluate_each(nodes, inputs, [&](size_t i, HostTensor want) {
     found[i].want = std::move(want);
     return each(std::move(found[i]));

@@ -502,7 +502,7 @@ Result<std::vector<std::byte>> make_artifact(const ArtifactContents& contents) {
     names.push_back(name);
     ByteWriter section;
     if (!target.part.empty()) section.put_text(target.part);
-    write_plan(section, target.needs, *target.plan, place);
+    IGNIS_TRY(write_plan(section, target.needs, *target.plan, place));
     sections.push_back(
         {target.part.empty() ? SectionKind::Target : SectionKind::Part, 8, section.take()});
   }

@@ -109,7 +109,7 @@ class Making {
       };
       if (held.buffer == last) return bad_held("twice");
       last = held.buffer;
-      if (held.kind > HeldKind::State) return bad_held("for no purpose");
+      if (held.kind > HeldKind::Scratch) return bad_held("for no purpose");
       if (held.buffer < 0 || static_cast<size_t>(held.buffer) >= queues().buffers.size()) {
         return bad_held("which is not there");
       }
@@ -119,7 +119,8 @@ class Making {
         return bad_held("which is an input, a wire or a stage");
       }
       held.is_written = written[static_cast<size_t>(held.buffer)];
-      if (held.is_written && held.kind != HeldKind::State) {
+      const bool is_writable = held.kind == HeldKind::State || held.kind == HeldKind::Scratch;
+      if (held.is_written && !is_writable) {
         return bad_held("as " + std::string(to_string(held.kind)) + ", and a call writes it");
       }
       if (held.kind == HeldKind::OneTime) IGNIS_TRY(check_one_time(held, buffer));
@@ -291,6 +292,7 @@ std::string_view to_string(HeldKind kind) {
     case HeldKind::Weights: return "weights";
     case HeldKind::OneTime: return "one-time results";
     case HeldKind::State: return "state";
+    case HeldKind::Scratch: return "scratch";
   }
   return "?";
 }

@@ -33,6 +33,7 @@ enum class HeldKind : uint8_t {
   Weights,  ///< no call writes it: from HeldBuffer::bytes
   OneTime,  ///< what one-time calls wrote: from running them again
   State,    ///< changes from replay to replay, by them or by the caller: from the caller
+  Scratch,  ///< starts as zeros; what a replay reads of it else, it has written before: from nowhere
 };
 std::string_view to_string(HeldKind kind);
 

@@ -250,7 +250,7 @@ Result<HeldBuffer> take_held(FieldReader& from, std::span<const std::byte> weigh
                              const std::shared_ptr<const void>& owner) {
   HeldBuffer held;
   held.buffer = from.take_int();
-  held.kind = from.take_enum(HeldKind::State);
+  held.kind = from.take_enum(HeldKind::Scratch);
   held.name = from.take_text();
   held.bytes.resize(from.take_count(16));
   for (HostBytes& bytes : held.bytes) {
@@ -268,7 +268,8 @@ Result<HeldBuffer> take_held(FieldReader& from, std::span<const std::byte> weigh
 
 Status check_written(const Captured& captured) {
   for (const HeldBuffer& held : captured.held) {
-    const bool comes_back = held.kind == HeldKind::State || !held.bytes.empty() ||
+    const bool comes_back = held.kind == HeldKind::State || held.kind == HeldKind::Scratch ||
+                            !held.bytes.empty() ||
                             (held.kind == HeldKind::OneTime && captured.one_time != nullptr);
     if (comes_back) continue;
     return Error(ErrorCode::InvalidArgument,

@@ -21,11 +21,11 @@ Status check_port(const char* what, const Port& port, const GoldenTensor* tensor
   }
   const std::string have = tensor == nullptr ? "nothing"
                                              : std::string(to_string(tensor->value.dtype)) + " " +
-                                                   to_string(tensor->value.shape);
+                                                   ignis::to_string(tensor->value.shape);
   return Error(ErrorCode::InvalidArgument,
                "The golden data has " + have + " for " + what + " '" + port.name +
                    "'; the program has " + std::string(to_string(port.dtype)) + " " +
-                   to_string(port.shape) + ".",
+                   ignis::to_string(port.shape) + ".",
                "GoldenMisfit");
 }
 
@@ -36,7 +36,7 @@ struct Memory {
 
 }  // namespace
 
-Result<std::vector<GoldenOutcome>> check_golden(Executable& program, const GoldenCase& golden,
+Result<std::vector<GoldenOutcome>> check_golden(Model& program, const GoldenCase& golden,
                                                 std::chrono::nanoseconds timeout) {
   const Plan& plan = program.plan();
   const auto memory = std::make_shared<Memory>();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ignis/exec/artifact_sections.h"
-#include "ignis/exec/executable.h"
+#include "ignis/exec/model.h"
 
 #include <chrono>
 #include <vector>
@@ -18,8 +18,8 @@ struct GoldenOutcome {
 
 /// Runs the golden case once and compares each of its outputs.
 /// Errors: InvalidArgument with the reason GoldenMisfit when the case's tensors are not the program's inputs and outputs;
-/// as Executable::run().
-Result<std::vector<GoldenOutcome>> check_golden(Executable& program, const GoldenCase& golden,
+/// as Model::run().
+Result<std::vector<GoldenOutcome>> check_golden(Model& program, const GoldenCase& golden,
                                                 std::chrono::nanoseconds timeout);
 /// Every output is within its tolerance.
 bool has_passed(const std::vector<GoldenOutcome>& outcomes);

@@ -144,6 +144,9 @@ Status HeldStore::fill_lane(Machine& machine, size_t held, size_t lane, UploadCo
   } else if (has_bytes && (of.kind == HeldKind::Weights || is_start)) {
     IGNIS_TRY(upload(machine, memory_[held].lanes[lane], of.bytes[lane].bytes, counts));
     had_start_[held][lane] = 1;
+  } else if (of.kind == HeldKind::Scratch) {
+    const std::vector<std::byte> zeros(memory_[held].lanes[lane].size_bytes);
+    IGNIS_TRY(upload(machine, memory_[held].lanes[lane], zeros, counts));
   } else {
     is_lost_[held][lane] = 1;
   }
@@ -169,7 +172,7 @@ void HeldStore::lose(size_t held, Placement& lane) {
 
 void HeldStore::lose_written() {
   for (size_t i = 0; i < memory_.size(); ++i) {
-    if (captured_->held[i].is_written) {
+    if (captured_->held[i].is_written && captured_->held[i].kind != HeldKind::Scratch) {
       std::fill(is_lost_[i].begin(), is_lost_[i].end(), uint8_t{1});
     }
   }

@@ -10,6 +10,8 @@
 
 namespace ignis::exec {
 
+struct Captured;
+
 enum class BufferRole : uint8_t {
   Input,     ///< bound by the caller at each run
   Output,    ///< bound by the caller at each run
@@ -57,6 +59,8 @@ struct Plan {
   std::vector<Call> calls;  ///< in execution order
   std::vector<Port> inputs, outputs;
   int64_t arena_bytes = 0;
+  /// How the queue chain runs it (captured.h): what Model::create() links. Null: it was not captured yet.
+  std::shared_ptr<const Captured> captured;
 };
 
 }  // namespace ignis::exec

@@ -2,7 +2,10 @@
 
 #include "ignis/base/math.h"
 #include "ignis/exec/artifact_format.h"
+#include "ignis/exec/captured_section.h"
 #include "ignis/exec/check_plan.h"
+
+#include <algorithm>
 
 namespace ignis::exec {
 namespace {
@@ -104,10 +107,62 @@ Result<BufferPlan> read_buffer(ByteReader& from, std::span<const std::byte> weig
   return buffer;
 }
 
+// The same capture with other programs.
+Result<CapturedRef> with_programs(const Captured& captured,
+                                  const std::function<Status(ProgramImage&)>& change) {
+  QueueTemplate queues = captured.queues->queues();
+  for (ProgramImage& program : queues.programs) IGNIS_TRY(change(program));
+  Captured parts = captured;
+  parts.queues = std::make_shared<SharedTemplate>(std::move(queues));
+  return Captured::make(std::move(parts));
+}
+
+// Its programs are the plan's and stand in the file once.
+Status write_capture(ByteWriter& to, const Plan& plan,
+                     const std::function<uint64_t(const BufferPlan&)>& place) {
+  to.put(static_cast<uint32_t>(plan.captured != nullptr));
+  if (plan.captured == nullptr) return {};
+  IGNIS_TRY_ASSIGN(const CapturedRef lean,
+                   with_programs(*plan.captured, [](ProgramImage& program) -> Status {
+                     program.object.clear();
+                     return {};
+                   }));
+  ByteWriter bytes;
+  IGNIS_TRY(write_captured(bytes, *lean, [&](std::span<const std::byte> constant) {
+    BufferPlan buffer;
+    buffer.role = BufferRole::Constant;
+    buffer.constant = constant.data();
+    buffer.size_bytes = static_cast<int64_t>(constant.size());
+    return place(buffer);
+  }));
+  to.put_blob(bytes.bytes());
+  return {};
+}
+
+Result<CapturedRef> read_capture(ByteReader& from, const Plan& plan,
+                                 std::span<const std::byte> weights,
+                                 const std::shared_ptr<const void>& owner) {
+  const auto has_capture = from.take<uint32_t>();
+  if (has_capture == 0) return CapturedRef();
+  if (has_capture != 1) return damaged("neither has a capture nor has none");
+  IGNIS_TRY_ASSIGN(const CapturedRef lean, read_captured(from.take_blob(), weights, owner));
+  return with_programs(*lean, [&](ProgramImage& program) -> Status {
+    const auto found =
+        std::find_if(plan.programs.begin(), plan.programs.end(), [&](const ProgramImage& known) {
+          return known.name == program.name && known.buffer_count == program.buffer_count;
+        });
+    if (found == plan.programs.end()) {
+      return damaged("has a capture with the program '" + program.name + "', which it lacks");
+    }
+    program.object = found->object;
+    return {};
+  });
+}
+
 }  // namespace
 
-void write_plan(ByteWriter& to, const TargetNeeds& needs, const Plan& plan,
-                const std::function<uint64_t(const BufferPlan&)>& place) {
+Status write_plan(ByteWriter& to, const TargetNeeds& needs, const Plan& plan,
+                  const std::function<uint64_t(const BufferPlan&)>& place) {
   write_needs(to, needs);
   to.put(plan.arena_bytes);
   to.put(static_cast<uint32_t>(plan.buffers.size()));
@@ -141,6 +196,7 @@ void write_plan(ByteWriter& to, const TargetNeeds& needs, const Plan& plan,
   }
   write_ports(to, plan.inputs);
   write_ports(to, plan.outputs);
+  return write_capture(to, plan, place);
 }
 
 Result<TargetNeeds> read_needs(std::span<const std::byte> section) {
@@ -187,8 +243,9 @@ Result<Plan> read_plan(std::span<const std::byte> section, std::span<const std::
   }
   IGNIS_TRY(read_ports(from, plan.inputs));
   IGNIS_TRY(read_ports(from, plan.outputs));
-  IGNIS_TRY(from.check("artifact's plan"));
   IGNIS_TRY(check_plan(plan));
+  IGNIS_TRY_ASSIGN(plan.captured, read_capture(from, plan, weights, owner));
+  IGNIS_TRY(from.check("artifact's plan"));
   return plan;
 }
 

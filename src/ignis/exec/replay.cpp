@@ -197,7 +197,7 @@ Status Replay::make_outputs() {
   return Status::ok();
 }
 
-Result<PrepareReport> Replay::prepare(const WaitLimits& limits) {
+Result<PrepareReport> Replay::prepare(const WaitLimits& limits, bool makes_dry_run) {
   Lock lock;
   IGNIS_TRY(hold(lock, limits));
   const int64_t begin_ns = now_ns();
@@ -209,7 +209,7 @@ Result<PrepareReport> Replay::prepare(const WaitLimits& limits) {
     IGNIS_TRY(make_ready(until(end_ns, limits)));
     report.link_ns = now_ns() - begin_ns;
     const bool is_seen = writes_state_ || replays_.load(std::memory_order_relaxed) > 0;
-    if (!is_seen && held_.check()) {
+    if (makes_dry_run && !is_seen && held_.check()) {
       const int64_t dry_ns = now_ns();
       IGNIS_TRY(make_dry_run(until(end_ns, limits)));
       report.dry_run_ns = now_ns() - dry_ns;
@@ -298,6 +298,12 @@ void Replay::withdraw(OutputTurn turn, bool has_begun) {
   token->seal();
   machine_->retire(std::move(token),
                    std::make_shared<const std::vector<Placement>>(std::move(storage)));
+}
+
+Status Replay::wait(const WaitLimits& limits) {
+  Lock lock;
+  IGNIS_TRY(hold(lock, limits));
+  return link_ == nullptr ? Status::ok() : exec::wait(*link_, limits);
 }
 
 Result<OutputHandle> Replay::run(const ReplayCall& call) {

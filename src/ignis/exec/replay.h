@@ -101,7 +101,9 @@ class Replay {
 
   /// Does all that the first replay would do, and runs once on zeros where nobody can tell: no state is written and no replay
   /// was made. Errors: as run().
-  Result<PrepareReport> prepare(const runtime::WaitLimits& limits = RunOptions().limits);
+  /// `makes_dry_run` off: it is linked and not run.
+  Result<PrepareReport> prepare(const runtime::WaitLimits& limits = RunOptions().limits,
+                                bool makes_dry_run = true);
 
   /// Checks devices, guards and inputs, then runs. The handle is good as long as the output mode says.
   ///
@@ -116,6 +118,9 @@ class Replay {
   /// and at nothing else of a port. Errors: as run().
   Status run_raw(std::span<const RawPort> inputs, std::span<const RawPort> outputs,
                  const runtime::WaitLimits& limits);
+
+  /// Waits until every replay so far is complete. Errors: as exec::wait().
+  Status wait(const runtime::WaitLimits& limits = RunOptions().limits);
 
   /// Releases what the schedule computes in between, outputs and shadows; the next replay makes them anew and links. Weights
   /// and state stay. Handles are StaleOutput but for mode Copy and Caller. Returns the bytes released; a second call finds none.

@@ -70,7 +70,7 @@ Status Replay::run_raw(std::span<const RawPort> inputs, std::span<const RawPort>
     const uint64_t size_bytes = windows_[i]->size_bytes();
     const uint32_t alignment = is_input ? captured_->signature.inputs()[i].alignment_bytes
                                         : captured_->outputs[i - input_count].alignment_bytes;
-    if (port.size_bytes != size_bytes || port.bytes == nullptr ||
+    if (port.size_bytes != size_bytes || (port.bytes == nullptr && size_bytes != 0) ||
         reinterpret_cast<uintptr_t>(port.bytes) % alignment != 0) {
       const std::string name = is_input ? std::string(captured_->signature.inputs()[i].name)
                                         : captured_->outputs[i - input_count].name;
@@ -82,7 +82,8 @@ Status Replay::run_raw(std::span<const RawPort> inputs, std::span<const RawPort>
                        " divides are given.",
                    is_input ? "SignatureMismatch" : "OutputMismatch");
     }
-    windows_[i]->move_to(port.bytes);
+    static std::byte nothing{};  // an address for ports without elements
+    windows_[i]->move_to(size_bytes == 0 ? &nothing : port.bytes);
   }
   const uint64_t before = writes_state_ ? begun() : 0;
   Status status = exec::run(*link_, raw_, {.limits = limits});

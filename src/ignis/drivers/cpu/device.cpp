@@ -7,6 +7,7 @@
 #include "ignis/drivers/cpu/memory.h"
 #include "ignis/drivers/cpu/pool.h"
 #include "ignis/drivers/cpu/queue.h"
+#include "ignis/runtime/reasons.h"
 
 #include <map>
 #include <mutex>
@@ -67,6 +68,7 @@ class CpuDevice final : public runtime::Device {
   runtime::QueuedDevice* queue() override { return &queue_; }
 
  private:
+  Status pool_state() const;
   void release(std::byte* bytes, uint64_t size_bytes) noexcept override;
 
   std::shared_ptr<Pool> pool_;
@@ -117,7 +119,7 @@ Status CpuDevice::run(std::span<const runtime::Launch> launches, runtime::Deadli
     IGNIS_TRY_ASSIGN(Pool::Lease granted, pool_->begin());
     lease.emplace(std::move(granted));
   } else {
-    IGNIS_TRY(state());
+    IGNIS_TRY(pool_state());
   }
   const FlushDenormals flush;
   for (size_t i = 0; i < launches.size(); ++i) {
@@ -145,11 +147,18 @@ Status CpuDevice::run(std::span<const runtime::Launch> launches, runtime::Deadli
   return {};
 }
 
-Status CpuDevice::state() const {
+Status CpuDevice::pool_state() const {
   if (!pool_->is_lost()) return {};
   return Error(ErrorCode::DeviceLost,
                "The CPU's threads are lost: a program did not come back by its deadline.",
                "PoolLost");
+}
+
+Status CpuDevice::state() const {
+  const runtime::DeviceState state = queue_.state();
+  if (state.condition != runtime::DeviceCondition::Unavailable) return pool_state();
+  return Error(ErrorCode::DeviceLost, "The CPU's worker is lost: " + state.reason,
+               std::string(runtime::reason::kDeviceUnavailable));
 }
 
 }  // namespace

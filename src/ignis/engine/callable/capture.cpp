@@ -106,7 +106,8 @@ struct Capture::State {
   Result<Value> run_directly(const Arguments& given, std::span<const Array> outputs);
   Result<Value> capture(const Arguments& given, std::span<const Array> outputs);
   Result<Value> replay(Artifact& artifact, std::span<const Array> outputs);
-  Result<std::vector<TracedLeaf>> record(const Arguments& given, Value& returned);
+  Result<std::vector<TracedLeaf>> record(const Arguments& given, const Recorder& recorder,
+                                         Value& returned);
   Status make(Artifact& artifact, Recording recording, std::vector<TracedLeaf> leaves);
   Status check_duplicates(const exec::Captured& captured) const;
   Status open(Artifact& artifact);
@@ -206,7 +207,8 @@ Result<Value> Capture::State::run_directly(const Arguments& given, std::span<con
 
 // Runs the function with its calls recorded; every tensor it returns has storage of its own afterwards, or is a dense look at
 // storage that stays.
-Result<std::vector<TracedLeaf>> Capture::State::record(const Arguments& given, Value& returned) {
+Result<std::vector<TracedLeaf>> Capture::State::record(const Arguments& given,
+                                                       const Recorder& recorder, Value& returned) {
   std::optional<Workspace::Keeper> keeper(workspace);
   IGNIS_TRY_ASSIGN(returned, call_function(function, given));
   std::vector<std::pair<std::string, Value*>> leaves;
@@ -245,7 +247,7 @@ Result<std::vector<TracedLeaf>> Capture::State::record(const Arguments& given, V
     const bool fits = options.output_mode == exec::OutputMode::Borrow
                           ? leaf.array.is_contiguous() && leaf.array.base_memory().offset_bytes == 0
                           : leaf.array.is_sole();
-    if (fits && !is_input) continue;
+    if (fits && !is_input && recorder.touches(leaf.array)) continue;
     IGNIS_TRY_ASSIGN(leaf.array, workspace.clone(leaf.array));
   }
   return made;
@@ -258,7 +260,7 @@ Result<Value> Capture::State::capture(const Arguments& given, std::span<const Ar
   artifact->recorder = std::make_unique<Recorder>();
   Recorder& recorder = *artifact->recorder;
   IGNIS_TRY(workspace.set_recorder(&recorder));
-  Result<std::vector<TracedLeaf>> leaves = record(given, artifact->returned);
+  Result<std::vector<TracedLeaf>> leaves = record(given, recorder, artifact->returned);
   IGNIS_TRY(workspace.set_recorder(nullptr));
   if (recorder.call_count() == 0 && (leaves || leaves.error().reason() == "NonTensorReturn")) {
     return Error(ErrorCode::InvalidArgument,

@@ -3,6 +3,7 @@
 #include "ignis/engine/capture/group.h"
 #include "ignis/engine/capture/plan_memory.h"
 #include "ignis/engine/capture/prune.h"
+#include "ignis/engine/submit_compiler.h"
 
 #include <algorithm>
 #include <limits>
@@ -170,7 +171,8 @@ class Tracer {
 
   Result<exec::TemplateRef> compile(const exec::Schedule& calls) const {
     const TemplateCache::Environment given = workspace_.environment();
-    TemplateCache::Environment mine{given.table, queue_options_, given.hooks, given.find_device};
+    const TemplateCache::Environment mine{given.table, queue_options_, given.hooks,
+                                          given.find_device, &submit_compiler_};
     return workspace_.templates().compile(calls, mine);
   }
 
@@ -230,7 +232,7 @@ class Tracer {
         }
       } else if (noted.reads_zeros || (noted.is_live && !noted.existed_before)) {
         // Every replay writes it before it reads it, or reads zeros of it.
-        held.kind = exec::HeldKind::State;
+        held.kind = exec::HeldKind::Scratch;
       }
       parts_.held.push_back(std::move(held));
     }
@@ -253,6 +255,8 @@ class Tracer {
   const std::vector<TracedLeaf>& leaves_;
   const CaptureOptions& options_;
   QueueOptions queue_options_;
+  SubmitCompiler submit_compiler_ = submit_compiler(workspace_.machine()->options().host->target(),
+                                                    workspace_.options().program_cache);
   exec::Schedule kept_;
   std::vector<int> outputs_;  // buffers that become outputs
   std::vector<int> held_;     // that one-time calls write

@@ -1,6 +1,6 @@
 #include "ignis/engine/eager/leaves.h"
 
-#include "ignis/engine/eager/plan_schedule.h"
+#include "ignis/engine/queues/plan_schedule.h"
 
 #include <atomic>
 #include <charconv>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ignis/engine/eager/array.h"
-#include "ignis/engine/eager/plan_schedule.h"
+#include "ignis/engine/queues/plan_schedule.h"
 #include "ignis/exec/schedule.h"
 
 #include <cstdint>
@@ -73,6 +73,8 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
+  /// Whether a recorded call reads or writes the array's storage.
+  bool touches(const Array& array) const { return touched_.contains(array.base()); }
   /// Calls so far.
   size_t call_count() const { return recording_.schedule.calls.size(); }
 

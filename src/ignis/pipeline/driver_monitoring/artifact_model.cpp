@@ -1,6 +1,6 @@
 #include "ignis/pipeline/driver_monitoring/artifact_model.h"
 
-#include "ignis/exec/executable.h"
+#include "ignis/exec/model.h"
 
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace {
 
 class ArtifactProgram final : public StageProgram {
  public:
-  ArtifactProgram(exec::Executable program, std::shared_ptr<runtime::Device> device)
+  ArtifactProgram(exec::Model program, std::shared_ptr<runtime::Device> device)
       : device_(std::move(device)), program_(std::move(program)) {
     inputs_.resize(program_.plan().inputs.size());
     outputs_.resize(program_.plan().outputs.size());
@@ -34,7 +34,7 @@ class ArtifactProgram final : public StageProgram {
 
  private:
   std::shared_ptr<runtime::Device> device_;
-  exec::Executable program_;
+  exec::Model program_;
   std::vector<std::span<const std::byte>> inputs_;  // sized once: a run allocates nothing
   std::vector<std::span<std::byte>> outputs_;
 };
@@ -60,7 +60,7 @@ Result<std::unique_ptr<StageProgram>> ArtifactPrograms::make_program(const std::
                  "TargetMismatch");
   }
   IGNIS_TRY_ASSIGN(exec::Plan plan, artifact_.plan_for(device->target(), part));
-  IGNIS_TRY_ASSIGN(exec::Executable program, exec::Executable::create(std::move(plan), device));
+  IGNIS_TRY_ASSIGN(exec::Model program, exec::Model::create(std::move(plan), device));
   return std::unique_ptr<StageProgram>(
       std::make_unique<ArtifactProgram>(std::move(program), std::move(device)));
 }

@@ -15,7 +15,7 @@ class ArtifactPrograms : public ProgramSource {
  public:
   ArtifactPrograms(exec::Artifact artifact, StageOptions options)
       : artifact_(std::move(artifact)), options_(std::move(options)) {}
-  /// Errors: Unsupported (TargetMismatch), as exec::Executable::create().
+  /// Errors: Unsupported (TargetMismatch), as exec::Model::create().
   Result<std::unique_ptr<StageProgram>> make_network(
       const std::map<std::string, Shape>& shapes) override;
   /// Errors: Unsupported, reason "UnknownGeometry", naming the warps that there are; as above.

@@ -1,4 +1,4 @@
-#include "ignis/engine/eager/plan_schedule.h"
+#include "ignis/engine/queues/plan_schedule.h"
 
 #include "ignis/vdev/queue/world.h"
 
