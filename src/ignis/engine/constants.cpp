@@ -2,10 +2,16 @@
 
 #include "ignis/engine/on_threads.h"
 #include "ignis/engine/pack.h"
+#include "ignis/engine/plan_capture.h"
+#include "ignis/exec/external_memory.h"
+#include "ignis/exec/model.h"
+#include "ignis/exec/run_linked.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <string>
 
 namespace ignis::engine {
 namespace {
@@ -40,6 +46,8 @@ class ConstantMaker {
  private:
   Status allocate(size_t index);
   Status pack_one(const schedule::Pack& step);
+  Result<exec::Schedule> schedule_load_kernels(const std::string& host) const;
+  exec::ScheduleBuffer host_buffer(int index, const std::string& host) const;
   const schedule::Buffer& buffer(int index) const {
     return schedule_.buffers[static_cast<size_t>(index)];
   }
@@ -113,45 +121,74 @@ Status ConstantMaker::pack() {
   return {};
 }
 
-Status ConstantMaker::run_load_kernels(runtime::Deadline deadline) {
-  std::vector<std::shared_ptr<const runtime::Program>> programs(kernels_.programs.size());
-  std::vector<std::vector<void*>> tables;
-  std::vector<runtime::Launch> launches;
+// The kernels as calls of the host on the constants' memory.
+Result<exec::Schedule> ConstantMaker::schedule_load_kernels(const std::string& host) const {
+  exec::Schedule made;
+  std::map<size_t, int> programs;  // numbers in `made`
+  std::map<int, int> buffers;
   for (size_t k = 0; k < schedule_.kernels.size(); ++k) {
     const schedule::Kernel& kernel = schedule_.kernels[k];
     if (!kernel.at_load) continue;
     const auto p = static_cast<size_t>(kernels_.program_of[k]);
-    if (programs[p] == nullptr) {
-      IGNIS_TRY_ASSIGN(programs[p], device_->load(kernels_.programs[p].image));
-    }
-    std::vector<void*> table;
-    for (const int b : kernel.buffers) {
+    const auto [program, is_new] = programs.try_emplace(p, static_cast<int>(made.programs.size()));
+    if (is_new) made.programs.push_back(kernels_.programs[p].image);
+    exec::ScheduleCall call;
+    call.name = kernels_.names[p];
+    call.program = program->second;
+    call.outs = kernel.written;
+    call.parts = std::max<int64_t>(kernels_.programs[p].parallel_units, 1);
+    for (size_t slot = 0; slot < kernel.buffers.size(); ++slot) {
+      const int b = kernel.buffers[slot];
+      const bool is_written = std::find(kernel.written.begin(), kernel.written.end(),
+                                        static_cast<int>(slot)) != kernel.written.end();
+      if (!is_written) call.ins.push_back(static_cast<int>(slot));
       if (buffer(b).role != BufferRole::Constant) {
-        return Error(ErrorCode::Internal, "Kernel '" + kernels_.names[p] +
-                                              "' runs at load but touches '" + buffer(b).name +
-                                              "', which is no constant.");
+        return Error(ErrorCode::Internal, "Kernel '" + call.name + "' runs at load but touches '" +
+                                              buffer(b).name + "', which is no constant.");
       }
-      table.push_back(const_cast<std::byte*>(made_[static_cast<size_t>(b)].bytes));
-    }
-    for (const int slot : kernel.written) {
-      if (writable_[static_cast<size_t>(kernel.buffers[static_cast<size_t>(slot)])] != nullptr) {
-        continue;
+      if (is_written && writable_[static_cast<size_t>(b)] == nullptr) {
+        return Error(ErrorCode::Internal,
+                     "Kernel '" + call.name + "' writes into the model's own constants.");
       }
-      return Error(ErrorCode::Internal,
-                   "Kernel '" + kernels_.names[p] + "' writes into the model's own constants.");
+      const auto [number, is_first] = buffers.try_emplace(b, static_cast<int>(made.buffers.size()));
+      if (is_first) made.buffers.push_back(host_buffer(b, host));
+      exec::BufferView view;
+      view.buffer = number->second;
+      call.arguments.push_back(view);
     }
-    tables.push_back(std::move(table));
-    launches.push_back(
-        {programs[p].get(), tables.back().data(),
-         std::clamp<int64_t>(kernels_.programs[p].parallel_units, 1, device_->threads())});
+    made.calls.push_back(std::move(call));
   }
-  if (launches.empty()) return {};
-  Status status = device_->run(launches, deadline);
+  return made;
+}
+
+exec::ScheduleBuffer ConstantMaker::host_buffer(int index, const std::string& host) const {
+  const ConstantBytes& from = made_[static_cast<size_t>(index)];
+  exec::ScheduleBuffer made;
+  made.name = buffer(index).name;
+  made.devices = {host};
+  made.size_bytes = static_cast<uint64_t>(buffer(index).size_bytes());
+  // Programs take all memory as one kind of pointer; the model's own is only read.
+  made.memory = {std::make_shared<exec::ExternalMemory>(host, const_cast<std::byte*>(from.bytes),
+                                                        made.size_bytes, from.owner)};
+  return made;
+}
+
+Status ConstantMaker::run_load_kernels(runtime::Deadline deadline) {
+  exec::MachineOptions machine_options;
+  machine_options.host = device_;
+  const std::shared_ptr<exec::Machine> machine = exec::Machine::create(std::move(machine_options));
+  IGNIS_TRY_ASSIGN(const exec::Schedule calls, schedule_load_kernels(machine->options().host_name));
+  if (calls.calls.empty()) return {};
+  IGNIS_TRY_ASSIGN(const exec::TemplateRef made, compile_for_host(calls, *machine));
+  IGNIS_TRY_ASSIGN(const std::shared_ptr<exec::LinkedSchedule> linked,
+                   exec::link(machine, made, {}));
+  const runtime::WaitLimits limits = exec::limits_until(deadline);
+  Status status =
+      exec::end_run(exec::run(*linked, {}, {.limits = limits}), *device_->queue(), limits,
+                    [&](const runtime::WaitLimits& again) { return exec::wait(*linked, again); });
   if (!status && !device_->state()) {
     // A stuck thread may still be at it.
-    for (auto& program : programs) runtime::abandon(std::move(program));
-    runtime::abandon(std::make_shared<std::vector<std::vector<void*>>>(std::move(tables)));
-    runtime::abandon(std::make_shared<std::vector<runtime::Launch>>(std::move(launches)));
+    runtime::abandon(linked);
     for (const ConstantBytes& constant : made_) runtime::abandon(constant.owner);
   }
   return status;
