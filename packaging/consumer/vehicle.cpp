@@ -1,8 +1,8 @@
 // Checks, runs and times a compiled model with libignis alone, as a vehicle does, and looks that no compiler came with it.
 #include <dlfcn.h>
 #include <ignis/exec/artifact.h>
-#include <ignis/exec/model.h>
 #include <ignis/exec/golden.h>
+#include <ignis/exec/model.h>
 #include <ignis/runtime/device.h>
 
 #include <chrono>

@@ -18,12 +18,12 @@ inline constexpr uint64_t kWeightsAlignment = 4096;  ///< of the section in the 
 inline constexpr uint64_t kTensorAlignment = 256;    ///< of a tensor in the section
 
 enum class SectionKind : uint32_t {
-  Manifest = 1,   ///< texts by name; says what the artifact was made from
-  Target = 2,     ///< programs and plan for one target; as often as there are targets
-  Weights = 3,    ///< one region, mapped and never copied
-  Signature = 4,  ///< Ed25519 over the header, the other rows of the table and so over all digests
-  Slices = 5,     ///< names of parts of an output vector
-  Golden = 6,     ///< inputs and the outputs they must give
+  Manifest = 1,    ///< texts by name; says what the artifact was made from
+  Target = 2,      ///< programs and plan for one target; as often as there are targets
+  Weights = 3,     ///< one region, mapped and never copied
+  Signature = 4,   ///< Ed25519 over the header, the other rows of the table and so over all digests
+  Slices = 5,      ///< names of parts of an output vector
+  Golden = 6,      ///< inputs and the outputs they must give
   StatePairs = 7,  ///< outputs that are the next run's inputs
   Geometry = 8,    ///< the network's picture and how frames are brought to it
   Tuning = 9,      ///< what a tuner chose

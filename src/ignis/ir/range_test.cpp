@@ -1,7 +1,7 @@
 #include "ignis/ir/range.h"
 
-#include "ignis/ir/test_eval.h"
 #include "ignis/ir/simplify.h"
+#include "ignis/ir/test_eval.h"
 #include "ignis/ir/text.h"
 
 #include <gtest/gtest.h>

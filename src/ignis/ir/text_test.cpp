@@ -1,7 +1,7 @@
 #include "ignis/ir/text.h"
 
-#include "ignis/ir/test_eval.h"
 #include "ignis/ir/simplify.h"
+#include "ignis/ir/test_eval.h"
 #include "ignis/ir/verify.h"
 
 #include <gtest/gtest.h>
