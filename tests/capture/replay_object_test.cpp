@@ -374,6 +374,11 @@ TEST(Replay, SE6_AReplacedScheduleRunsThoughTheOldOneWasLinked) {
 
 // A camera's slots are leased to the replays that read them.
 TEST(ReplayInCar, CI1_ASlotIsNotRefilledBeforeItsReplayIsReadable) {
+  struct Slot {
+    alignas(4096) std::array<float, 64> pixels{};
+    std::weak_ptr<const void> lease;
+  };
+  std::vector<Slot> slots(4);  // outlives the rig, whose last replay is read out of it
   CaptureRig rig;
   rig.parts.output_mode = OutputMode::Ring;
   rig.parts.ring_size = 3;
@@ -390,11 +395,6 @@ TEST(ReplayInCar, CI1_ASlotIsNotRefilledBeforeItsReplayIsReadable) {
   rig.call(average, mean, {here});
   const auto replay = rig.replay();
 
-  struct Slot {
-    alignas(4096) std::array<float, 64> pixels{};
-    std::weak_ptr<const void> lease;
-  };
-  std::vector<Slot> slots(4);
   int refused = 0;
   std::map<uint64_t, float> expected;
   std::vector<exec::OutputHandle> results;

@@ -51,25 +51,35 @@ struct Saved {
   }
 };
 
+// Damaged templates move arguments to any address.
+float get(const std::byte* from, int i) {
+  float value = 0;
+  std::memcpy(&value, from + static_cast<size_t>(i) * sizeof value, sizeof value);
+  return value;
+}
+void put(std::byte* to, int i, float value) {
+  std::memcpy(to + static_cast<size_t>(i) * sizeof value, &value, sizeof value);
+}
+
 /// state += x; y = state * w + once(w); everything that a capture may hold.
 struct WholeRig : CaptureRig {
   explicit WholeRig(OutputMode mode = OutputMode::Borrow) : CaptureRig(1) {
     parts.output_mode = mode;
     const int add = add_program("add", 3, [](std::span<std::byte* const> buffers) {
       for (int i = 0; i < 2; ++i) {
-        floats(buffers[0])[i] = floats(buffers[1])[i] + floats(buffers[2])[i];
+        put(buffers[0], i, get(buffers[1], i) + get(buffers[2], i));
       }
     });
     const int times = add_program("times", 3, [](std::span<std::byte* const> buffers) {
       for (int i = 0; i < 2; ++i) {
-        floats(buffers[0])[i] = floats(buffers[1])[i] * floats(buffers[2])[i];
+        put(buffers[0], i, get(buffers[1], i) * get(buffers[2], i));
       }
     });
     const int scale = add_program("scale", 3, [](std::span<std::byte* const> buffers) {
       int64_t value = 0;
       std::memcpy(&value, buffers[2], sizeof value);
       for (int i = 0; i < 2; ++i) {
-        floats(buffers[0])[i] = floats(buffers[1])[i] * static_cast<float>(value);
+        put(buffers[0], i, get(buffers[1], i) * static_cast<float>(value));
       }
     });
     variable_list = {{{"i", 1, 1, 4}}};
