@@ -25,25 +25,16 @@ PEERS = ["onnxruntime", "openvino", "ncnn", "tinygrad"]
 
 def run_process(arguments, limit):
     """Runs to the end; returns the peak of its resident memory in bytes."""
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen([str(argument) for argument in arguments], stdout=output, stderr=output)
-        try:
-            # Not wait(): the usage of this one child is wanted.
-            import signal
-
-            signal.signal(signal.SIGALRM, lambda *_: process.kill())
-            signal.alarm(max(1, int(limit)))
-            _, status, usage = os.wait4(process.pid, 0)
-            signal.alarm(0)
-        except BaseException:
-            process.kill()
-            raise
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
+        report = Path(folder) / "report.json"
+        subprocess.run([sys.executable, "-S", ROOT / "bench" / "watch.py", report, str(limit), *map(str, arguments)],
+                       stdout=output, stderr=output, timeout=limit + 30, check=True)
+        result = json.loads(report.read_text())
+        if result["status"] != 0:
             output.seek(0)
             text = output.read().decode(errors="replace").strip().splitlines()
-            raise RuntimeError(f"ends with {process.returncode}: {' '.join(text[-2:])[-300:]}")
-        return usage.ru_maxrss * 1024
+            raise RuntimeError(f"ends with {result['status']}: {' '.join(text[-2:])[-300:]}")
+        return result["peak"]
 
 
 def ignis_arguments(job):
@@ -117,7 +108,7 @@ def compare_model(path, threads, options):
                 try:
                     turn = turn_of_ignis(job, options) if engine == "ignis" else turn_of_peer(engine, job, options)
                     turns[engine].append(turn)
-                except (RuntimeError, OSError, KeyError, ValueError) as error:
+                except (RuntimeError, OSError, KeyError, ValueError, subprocess.SubprocessError) as error:
                     errors[engine] = str(error)
         row = {"model": path.stem, "threads": threads, "flops": models.count_flops(path, arrays), "engines": {},
                "errors": errors}
