@@ -2,7 +2,7 @@
 
 #include "ignis/engine/queues/template_cache.h"
 #include "ignis/engine/submit_compiler.h"
-#include "ignis/exec/external_memory.h"
+#include "ignis/exec/host_memory.h"
 
 #include <limits>
 #include <string>
@@ -71,9 +71,8 @@ Result<PlanSchedule> schedule_for_host(exec::Plan plan, const exec::Machine& mac
   options.constant_memory = [](const std::string& device,
                                const exec::BufferPlan& constant) -> Result<runtime::MemoryRef> {
     // Programs take all memory as one kind of pointer; constants are only read.
-    return runtime::MemoryRef(std::make_shared<exec::ExternalMemory>(
-        device, const_cast<std::byte*>(constant.constant),
-        static_cast<uint64_t>(constant.size_bytes), constant.owner));
+    return exec::wrap_host_memory(device, const_cast<std::byte*>(constant.constant),
+                                  static_cast<uint64_t>(constant.size_bytes), constant.owner);
   };
   return plan_schedule(std::move(plan), options);
 }

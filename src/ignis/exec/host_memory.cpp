@@ -1,6 +1,7 @@
 #include "ignis/exec/host_memory.h"
 
 #include "ignis/base/math.h"
+#include "ignis/exec/external_memory.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -30,31 +31,11 @@ class HostMemory final : public runtime::Memory {
   uint64_t size_bytes_;
 };
 
-class WrappedMemory final : public runtime::Memory {
- public:
-  WrappedMemory(std::string owner, std::byte* bytes, uint64_t size_bytes,
-                std::shared_ptr<const void> keeps)
-      : owner_(std::move(owner)),
-        bytes_(bytes),
-        size_bytes_(size_bytes),
-        keeps_(std::move(keeps)) {}
-
-  const std::string& owner() const override { return owner_; }
-  uint64_t size_bytes() const override { return size_bytes_; }
-  std::byte* host() const override { return bytes_; }
-
- private:
-  std::string owner_;
-  std::byte* bytes_;
-  uint64_t size_bytes_;
-  std::shared_ptr<const void> keeps_;
-};
-
 }  // namespace
 
 runtime::MemoryRef wrap_host_memory(const std::string& owner, std::byte* bytes, uint64_t size_bytes,
                                     std::shared_ptr<const void> keeps) {
-  return std::make_shared<WrappedMemory>(owner, bytes, size_bytes, std::move(keeps));
+  return std::make_shared<ExternalMemory>(owner, bytes, size_bytes, std::move(keeps));
 }
 
 Result<runtime::MemoryRef> allocate_host_memory(const std::string& owner, uint64_t size_bytes) {

@@ -402,6 +402,10 @@ TEST(CpuParts, AreWorthHandingOver) {
   EXPECT_EQ(choose_parts(16, 10'000, 8), 4);
   EXPECT_EQ(choose_parts(16, 2'499, 8), 1);
   EXPECT_EQ(choose_parts(0, 0, 8), 1);
+  EXPECT_EQ(choose_parts(8, estimate_ns(100, 0), 3), 1);
+  EXPECT_EQ(choose_parts(8, estimate_ns(1e9, 0), 3), 3);
+  EXPECT_EQ(choose_parts(1, estimate_ns(1e9, 0), 3), 1);
+  EXPECT_TRUE(is_short_run(estimate_ns(800e3, 0)));
   EXPECT_TRUE(is_short_run(49'999));
   EXPECT_FALSE(is_short_run(50'000));
   EXPECT_FALSE(is_short_run(0));

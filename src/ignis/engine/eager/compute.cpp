@@ -159,7 +159,6 @@ Status WorkspaceState::execute(CompiledPlan& plan, const std::string& key,
   forget_lost_memory(plan, device);
   PlanScheduleOptions schedule_options;
   schedule_options.device = device;
-  schedule_options.threads = host->threads();
   schedule_options.constant_memory = constants->hook();
   std::vector<StorageRef> ports = expression.inputs;
   ports.insert(ports.end(), outputs.begin(), outputs.end());

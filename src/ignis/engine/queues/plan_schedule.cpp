@@ -6,38 +6,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 namespace ignis::engine {
 namespace {
 
-// Handing a part to a thread that is awake costs about a microsecond, waking one some tens. A part shorter than
-// kPartSeconds is not worth the first, a run shorter than kRunSeconds not the second. The rates are what one core
-// does on data that its second-level cache holds.
-constexpr double kPartSeconds = 2.5e-6;
-constexpr double kRunSeconds = 50e-6;
-constexpr double kFlopsPerSecond = 80e9;
-constexpr double kBytesPerSecond = 40e9;
-
 /// Bytes that one upload writes.
 constexpr size_t kUploadChunkBytes = size_t{32} << 20;
-
-// Nothing when the plan does not say how much work the call is.
-std::optional<double> estimate_seconds(const exec::Call& call) {
-  if (call.flops <= 0 && call.bytes <= 0) return std::nullopt;
-  return std::max(call.flops / kFlopsPerSecond, call.bytes / kBytesPerSecond);
-}
-
-bool is_short_run(const exec::Plan& plan) {
-  double total = 0;
-  for (const exec::Call& call : plan.calls) {
-    const std::optional<double> seconds = estimate_seconds(call);
-    if (!seconds) return false;
-    total += *seconds;
-  }
-  return total < kRunSeconds;
-}
 
 /// Builds the schedule of a plan that was checked.
 class Builder {
@@ -116,10 +91,7 @@ void Builder::number_ports() {
 }
 
 void Builder::add_calls() {
-  std::vector<int64_t> parts;
-  if (options_.threads > 0) parts = choose_parts(plan_, options_.threads);
-  for (size_t i = 0; i < plan_.calls.size(); ++i) {
-    const exec::Call& from = plan_.calls[i];
+  for (const exec::Call& from : plan_.calls) {
     exec::ScheduleCall call;
     call.name = from.name;
     call.program = from.program;
@@ -133,7 +105,7 @@ void Builder::add_calls() {
         call.ins.push_back(slot);
       }
     }
-    call.parts = parts.empty() ? from.max_parts : parts[i];
+    call.parts = from.max_parts;
     call.flops = from.flops;
     call.bytes = from.bytes;
     made_.schedule.calls.push_back(std::move(call));
@@ -142,19 +114,6 @@ void Builder::add_calls() {
 }
 
 }  // namespace
-
-std::vector<int64_t> choose_parts(const exec::Plan& plan, int threads) {
-  if (is_short_run(plan)) threads = 1;
-  std::vector<int64_t> chosen;
-  for (const exec::Call& call : plan.calls) {
-    int64_t parts = std::min<int64_t>(call.max_parts, threads);
-    if (const std::optional<double> seconds = estimate_seconds(call)) {
-      parts = std::min(parts, static_cast<int64_t>(std::min(*seconds / kPartSeconds, 1e6)));
-    }
-    chosen.push_back(std::max<int64_t>(parts, 1));
-  }
-  return chosen;
-}
 
 Result<PlanSchedule> plan_schedule(exec::Plan plan, const PlanScheduleOptions& options) {
   IGNIS_TRY(exec::check_plan(plan));

@@ -27,8 +27,6 @@ struct PlanScheduleOptions {
   /// On: every part of the arena that reads no zeros becomes a buffer of its own, for whoever plans the memory of several
   /// plans together. A plan with one that does keeps its arena as it is.
   bool splits_arena = false;
-  /// Most parts of a call, cut further where its work is too little to wake a thread for; 0: Call::max_parts.
-  int threads = 0;
   ConstantMemory constant_memory{};  ///< empty: constants are placeholders
 };
 
@@ -45,9 +43,6 @@ struct PlanSchedule {
 
 /// Turns a compiled model into calls on buffers of one device. Errors: as exec::check_plan().
 Result<PlanSchedule> plan_schedule(exec::Plan plan, const PlanScheduleOptions& options);
-
-/// As many parts as each call is worth on so many threads. A run that is short altogether stays on one.
-std::vector<int64_t> choose_parts(const exec::Plan& plan, int threads);
 
 /// Constants on devices: host memory is shared with whoever owns it, a device with memory of its own gets each constant once,
 /// for all plans. May be called from any thread.

@@ -126,17 +126,6 @@ TEST(PlanSchedule, RefusesWhatDoesNotFit) {
   EXPECT_EQ(refuse([](exec::Plan& p) { p.buffers[3].arena_offset = 128; }), "BadPlan");
 }
 
-TEST(PlanSchedule, PartsFitTheWork) {
-  exec::Plan plan;
-  plan.calls = {{0, {}, 8, "unknown", "", 0, 0, {}},
-                {0, {}, 8, "small", "", 100, 0, {}},
-                {0, {}, 8, "large", "", 1e9, 0, {}},
-                {0, {}, 1, "whole", "", 1e9, 0, {}}};
-  EXPECT_EQ(choose_parts(plan, 3), (std::vector<int64_t>{3, 1, 3, 1}));
-  plan.calls = {{0, {}, 8, "short", "", 800e3, 0, {}}};
-  EXPECT_EQ(choose_parts(plan, 3), std::vector<int64_t>{1}) << "wakes nobody";
-}
-
 std::shared_ptr<exec::Machine> open(vdev::World& world) {
   exec::MachineOptions options;
   options.devices = world.devices();
