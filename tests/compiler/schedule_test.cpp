@@ -51,6 +51,25 @@ int run_time_kernels(const schedule::Schedule& s) {
   return n;
 }
 
+TEST(KernelCount, APictureIsResampledWithoutATableOfPositions) {
+  Model m;
+  const Tensor x = m.input({200 * 300});
+  std::vector<int64_t> rows(200), columns(300);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>((199 - i) * 300);
+  for (size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<int64_t>(i * i % 300);
+  const Tensor table =
+      Tensor::constant(x.graph(), HostTensor::from(DType::Int64, {200, 1}, rows)) +
+      Tensor::constant(x.graph(), HostTensor::from(DType::Int64, {1, 300}, columns));
+  const auto s = m.check(
+      {Tensor(x.graph(), x.graph()->make(ir::Op::Gather, x.dtype(), {x.node(), table.node()}))});
+  EXPECT_EQ(s.kernels.size(), 1u);
+  for (const auto& buffer : s.buffers) {
+    if (buffer.role == schedule::BufferRole::Constant) {
+      EXPECT_LE(element_count(buffer.shape), 300) << buffer.name;
+    }
+  }
+}
+
 TEST(KernelCount, ElementwiseChainIsOne) {
   Model m;
   const Tensor x = m.input({7, 33}), y = m.input({33});

@@ -1,6 +1,7 @@
 #include "ignis/engine/fold_constants.h"
 
 #include "ignis/interp/interp.h"
+#include "ignis/schedule/cheap_tables.h"
 #include "ignis/tensor/core.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ bool computes(const Node& node) {
   return ir::is_elementwise(node.op()) || node.is(Op::ReduceAxes) || node.is(Op::Gather);
 }
 
-bool is_candidate(const Node& node, const Facts& facts) {
+bool is_foldable(const Node& node, const Facts& facts) {
   return facts.is_constant && facts.reaches_data && facts.most_elements <= kMaxElements &&
          computes(node) && !is_weak(node.dtype());
 }
@@ -50,6 +51,10 @@ Facts facts_of(const Node& node, const std::unordered_map<Node, Facts>& known) {
 std::vector<Node> find_borders(const std::vector<Node>& order, const std::vector<Node>& roots) {
   std::unordered_map<Node, Facts> facts;
   std::unordered_map<Node, bool> is_border;
+  const std::unordered_set<Node> cheap_tables = schedule::find_cheap_tables(order);
+  const auto is_candidate = [&](const Node& node, const Facts& of) {
+    return is_foldable(node, of) && cheap_tables.count(node) == 0;
+  };
   for (const Node& node : order) {
     facts.emplace(node, facts_of(node, facts));
     if (is_candidate(node, facts.at(node))) continue;

@@ -1,6 +1,7 @@
 #include "ignis/schedule/split.h"
 
 #include "ignis/ir/simplify.h"
+#include "ignis/schedule/cheap_tables.h"
 #include "ignis/schedule/indexing.h"
 
 #include <algorithm>
@@ -115,6 +116,7 @@ class Splitter {
       decided_inline_;  ///< reduces that a reshape above already took into its kernel
   std::unordered_map<Node, int> consumers_;
   std::unordered_set<Node> forced_;  ///< must be addressable: read at data-dependent places
+  std::unordered_set<Node> cheap_tables_;
   std::unordered_map<Node, bool> touches_buffer_, touches_input_, expensive_, has_reduce_;
   std::vector<Root> roots_;
   std::map<ReadingKey, std::vector<Node>> reduce_ranges_;
@@ -152,7 +154,9 @@ int Splitter::buffer_of_leaf(const Node& leaf) {
 
 /// Facts about what lies below each node, ids ascending.
 void Splitter::collect_facts() {
-  for (const Node& n : ir::toposort(outputs_)) {
+  const std::vector<Node> order = ir::toposort(outputs_);
+  cheap_tables_ = find_cheap_tables(order);
+  for (const Node& n : order) {
     bool buffer = n.is(Op::Buffer) || n.is(Op::Param), input = n.is(Op::Param);
     bool costly = is_expensive(n.op()), reduce = n.is(Op::ReduceAxes);
     for (int i = 0; i < n.source_count(); ++i) {
@@ -349,7 +353,7 @@ bool Splitter::must_realise(const Node& node, const std::vector<Use>& readings) 
     return false;
   }
   // Weights that are computed from weights are computed once, at load.
-  if (!touches_input_[node]) return true;
+  if (!touches_input_[node]) return cheap_tables_.count(node) == 0;
   if (readings.size() > 1) {
     // Computing it again is cheaper than memory only a few times over, and only without a reduce of its own below.
     if (readings.size() > 3) return true;
