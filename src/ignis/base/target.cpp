@@ -146,7 +146,10 @@ Result<Target> detect_host_target(Isa at_most) {
 }
 
 Target detect_host_target() {
-  return detect_host_target(host_has(Isa::Neon) ? Isa::Neon : Isa::Avx512).value();
+  // Read once: it costs a dozen files.
+  static const Target host =
+      detect_host_target(host_has(Isa::Neon) ? Isa::Neon : Isa::Avx512).value();
+  return host;
 }
 
 }  // namespace ignis

@@ -1,7 +1,7 @@
 #include "ignis/engine/compile_kernels.h"
 
 #include "ignis/base/log.h"
-#include "ignis/engine/on_threads.h"
+#include "ignis/base/on_threads.h"
 #include "ignis/engine/program_record.h"
 #include "ignis/ir/graph.h"
 #include "ignis/runtime/device.h"

@@ -1,6 +1,6 @@
 #include "ignis/engine/constants.h"
 
-#include "ignis/engine/on_threads.h"
+#include "ignis/base/on_threads.h"
 #include "ignis/engine/pack.h"
 #include "ignis/engine/plan_capture.h"
 #include "ignis/exec/external_memory.h"

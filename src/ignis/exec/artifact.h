@@ -27,7 +27,7 @@ struct TargetNeeds {
 };
 
 struct ArtifactOptions {
-  /// Off: the digests of weights and golden data are not looked at. For files that were checked when they were installed.
+  /// Off: the weights' digest is not looked at. For files that were checked when they were installed.
   bool checks_weights = true;
   /// When not empty (32 bytes): the file must carry a signature by this Ed25519 key.
   std::span<const std::byte> public_key;
@@ -37,7 +37,8 @@ struct ArtifactOptions {
 /// executes nothing. Cheap to copy.
 class Artifact {
  public:
-  /// Maps the file and checks its header, table, digests and signature before anything of it is used.
+  /// Maps the file and checks its header, table, digests and signature before anything of it is used; golden data is
+  /// checked when it is asked for.
   /// Errors: NotFound; InvalidArgument with the reason NotAnArtifact, Truncated, VersionMismatch, HashMismatch,
   /// BadSection, NotSigned or SignatureMismatch, saying what was found and what was expected.
   static Result<Artifact> open(const std::string& path, const ArtifactOptions& options = {});

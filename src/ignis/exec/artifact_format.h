@@ -10,11 +10,12 @@
 namespace ignis::exec {
 
 inline constexpr std::string_view kArtifactMagic = "IGNISART";
-inline constexpr uint32_t kArtifactVersion = 2;        ///< what this code writes
-inline constexpr uint32_t kArtifactReaderVersion = 2;  ///< the oldest reader that understands it
-inline constexpr uint32_t kArtifactOldestVersion = 2;  ///< the oldest file that this code reads
+inline constexpr uint32_t kArtifactVersion = 3;        ///< what this code writes
+inline constexpr uint32_t kArtifactReaderVersion = 3;  ///< the oldest reader that understands it
+inline constexpr uint32_t kArtifactOldestVersion = 3;  ///< the oldest file that this code reads
 inline constexpr uint32_t kByteOrderMark = 0x01020304;
 inline constexpr uint64_t kWeightsAlignment = 4096;  ///< of the section in the file: a page
+inline constexpr size_t kDigestPieceBytes = size_t{1} << 20;
 inline constexpr uint64_t kTensorAlignment = 256;    ///< of a tensor in the section
 
 enum class SectionKind : uint32_t {
@@ -37,7 +38,8 @@ struct SectionRow {
   uint64_t offset = 0;
   uint64_t length_bytes = 0;
   uint64_t alignment = 0;
-  std::array<std::byte, 32> digest{};  ///< BLAKE2b-256 of the section
+  /// BLAKE2b-256 of the digests of the section's pieces of 1 MiB, one after the other; those are BLAKE2b-256, too.
+  std::array<std::byte, 32> digest{};
 };
 inline constexpr uint32_t kMandatory = 1;
 inline constexpr uint64_t kHeaderBytes = 64, kRowBytes = 64;

@@ -200,15 +200,18 @@ TEST_F(ArtifactTest, GivesBackWhatWasPutIn) {
   EXPECT_FALSE(sections[3].is_mandatory);
 }
 
-// Plans of format 1 lacked what later code needs: such a file is refused by its format, not by what then does not fit.
+// Older plans lacked what later code needs: such a file is refused by its format, not by what then does not fit.
 TEST_F(ArtifactTest, OlderFilesAreRefusedByTheirFormat) {
-  Bytes file = make();
-  set_version(file, 1, 1);
-  const auto artifact = Artifact::parse(file, nullptr);
-  ASSERT_FALSE(artifact);
-  EXPECT_EQ(artifact.error().reason(), "VersionMismatch");
-  EXPECT_NE(artifact.error().message().find("format 1"), std::string::npos);
-  EXPECT_NE(artifact.error().message().find("Compile the model again"), std::string::npos);
+  for (uint32_t version = 1; version < kArtifactOldestVersion; ++version) {
+    Bytes file = make();
+    set_version(file, version, version);
+    const auto artifact = Artifact::parse(file, nullptr);
+    ASSERT_FALSE(artifact);
+    EXPECT_EQ(artifact.error().reason(), "VersionMismatch");
+    EXPECT_NE(artifact.error().message().find("format " + std::to_string(version)),
+              std::string::npos);
+    EXPECT_NE(artifact.error().message().find("Compile the model again"), std::string::npos);
+  }
 }
 
 // What need not be there may be missing.
@@ -226,7 +229,7 @@ TEST_F(ArtifactTest, PlansAloneAreEnough) {
 // A newer writer may add sections; whether they can be passed over is for it to say.
 TEST_F(ArtifactTest, NewerFilesAreReadUnlessTheyForbidIt) {
   Bytes file = make();
-  set_version(file, 7, 2);
+  set_version(file, 7, kArtifactReaderVersion);
   EXPECT_EQ(reason(file), "accepted");
   set_kind(file, SectionKind::Tuning, 99, 0);
   EXPECT_EQ(reason(file), "accepted");
@@ -234,7 +237,7 @@ TEST_F(ArtifactTest, NewerFilesAreReadUnlessTheyForbidIt) {
   set_kind(file, static_cast<SectionKind>(99), 99, kMandatory);
   EXPECT_EQ(reason(file), "VersionMismatch");
   file = make();
-  set_version(file, 7, 3);
+  set_version(file, 7, kArtifactReaderVersion + 1);
   EXPECT_EQ(reason(file), "VersionMismatch");
   file = make();
   set_kind(file, SectionKind::Tuning, static_cast<uint32_t>(SectionKind::Slices), 0);
@@ -366,9 +369,32 @@ TEST_F(ArtifactTest, EverySingleChangedByteIsFound) {
   for (size_t i = 0; i < file.size(); ++i) {
     const auto change = static_cast<std::byte>(1 + rng() % 255);
     file[i] ^= change;
-    EXPECT_NE(reason(file), "accepted") << "byte " << i;
+    // Golden data is looked at when it is asked for.
+    const auto artifact = Artifact::parse(file, nullptr);
+    EXPECT_FALSE(artifact && artifact->golden()) << "byte " << i;
     file[i] ^= change;
   }
+}
+
+// A section of several pieces: each byte of each piece counts, and so does their order.
+TEST_F(ArtifactTest, ChangesInLargeWeightsAreFound) {
+  Bytes large = filled(kDigestPieceBytes * 3 + 5, 3);
+  large[0] = std::byte{77};  // so that pieces differ
+  const Bytes small = filled(100, 4);
+  const Plan plan = make_plan(large, small);
+  ArtifactContents contents;
+  contents.targets = {{{Arch::X86_64, Isa::Sse2}, &plan}};
+  Bytes file = *make_artifact(contents);
+  ASSERT_EQ(reason(file), "accepted");
+  const SectionRow weights = row_of(file, SectionKind::Weights);
+  for (size_t at = 0; at < weights.length_bytes; at += kDigestPieceBytes / 2 - 1) {
+    file[weights.offset + at] ^= std::byte{1};
+    EXPECT_EQ(reason(file), "HashMismatch") << at;
+    file[weights.offset + at] ^= std::byte{1};
+  }
+  const auto first = file.begin() + static_cast<ptrdiff_t>(weights.offset);
+  std::swap_ranges(first, first + kDigestPieceBytes, first + kDigestPieceBytes);
+  EXPECT_EQ(reason(file), "HashMismatch");
 }
 
 TEST_F(ArtifactTest, DamageIsNamed) {

@@ -121,8 +121,9 @@ int affinity_cpus() {
 }
 
 int usable_cpus() {
+  static const std::optional<int> quota = quota_cpus();
   const int allowed = affinity_cpus();
-  return std::max(1, std::min(allowed, quota_cpus().value_or(allowed)));
+  return std::max(1, std::min(allowed, quota.value_or(allowed)));
 }
 
 }  // namespace ignis::cpu

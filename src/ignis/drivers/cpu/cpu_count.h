@@ -19,7 +19,7 @@ std::optional<int> quota_cpus(const std::string& root = "");
 /// CPUs the affinity mask of the calling thread allows, at least 1.
 int affinity_cpus();
 
-/// Threads worth starting: the affinity mask and the quota, whichever is less, at least 1.
+/// Threads worth starting: the affinity mask and the quota, whichever is less, at least 1. The quota is read once.
 int usable_cpus();
 
 }  // namespace ignis::cpu

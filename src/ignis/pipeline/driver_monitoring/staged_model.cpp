@@ -4,6 +4,7 @@
 #include "ignis/pipeline/frames/layout.h"
 #include "ignis/runtime/device.h"
 
+#include <cstdlib>
 #include <utility>
 
 namespace ignis::pipeline {
@@ -72,10 +73,15 @@ Status StagedModel::bind(const FrameLayout& layout, const Camera& camera) {
   camera_ = camera;
 
   // Shared, so that it outlives a warm-up that does not come back.
-  const auto black =
-      std::make_shared<std::vector<std::byte>>(static_cast<size_t>(layout.size_bytes));
+  // calloc: a page that the warp does not read costs nothing.
+  const auto size = static_cast<size_t>(layout.size_bytes);
+  const std::shared_ptr<std::byte> black(static_cast<std::byte*>(std::calloc(size, 1)), std::free);
+  if (black == nullptr) {
+    return Error(ErrorCode::OutOfMemory, "There is no room for a frame of " + std::to_string(size) +
+                                             " bytes to warm up with.");
+  }
   const auto outcome =
-      run_bytes(*black, {0, 0, 0}, runtime::deadline_after(options_.warm_up_limit));
+      run_bytes({black.get(), size}, {0, 0, 0}, runtime::deadline_after(options_.warm_up_limit));
   has_output_ = false;  // nothing of the warm-up is kept
   if (!outcome) {
     if (is_lost()) abandon_run(black);

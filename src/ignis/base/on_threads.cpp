@@ -1,4 +1,4 @@
-#include "ignis/engine/on_threads.h"
+#include "ignis/base/on_threads.h"
 
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace ignis::engine {
+namespace ignis {
 
 void on_threads(size_t count, size_t threads, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next{0};
@@ -23,4 +23,4 @@ void on_threads(size_t count, size_t threads, const std::function<void(size_t)>&
   for (std::thread& helper : helpers) helper.join();
 }
 
-}  // namespace ignis::engine
+}  // namespace ignis
