@@ -69,8 +69,8 @@ TEST(Actions, EachKeepsEveryElementOfAProduct) {
   const std::vector<std::vector<std::string>> lists = {
       {"REORDER(0,1)"},
       {"REORDER(1,0)"},
-      {"THREAD(1)"},
-      {"THREAD(2)"},
+      {"THREAD(0)"},
+      {"THREAD(1,0)"},
       {"VECTOR(1,4,1)"},
       {"VECTOR(1,8,2)"},
       {"VECTOR(1,8,8)"},
@@ -79,9 +79,9 @@ TEST(Actions, EachKeepsEveryElementOfAProduct) {
       {"TILE_REG(1,4)"},
       {"VECTOR(1,8,2)", "TILE_REG(0,6)"},
       {"VECTOR(1,8,2)", "TILE_REG(0,37)"},
-      {"VECTOR(1,8,2)", "TILE_REG(0,6)", "REORDER(1,0)", "TILE_CACHE(0,3,0)", "THREAD(2)"},
+      {"VECTOR(1,8,2)", "TILE_REG(0,6)", "REORDER(1,0)", "TILE_CACHE(0,3,0)", "THREAD(1,0)"},
       {"VECTOR(1,8,2)", "TILE_REG(0,5)", "REORDER(1,0)", "TILE_CACHE(1,2,0)", "THREAD(1)"},
-      {"TILE_CACHE(0,10,0)", "THREAD(1)"},
+      {"TILE_CACHE(0,10,0)", "THREAD(0)"},
       {"UNROLL(2,4)"},
       {"UNROLL(2,23)"},
       {"UNROLL(2,5)", "VECTOR(1,8,1)"},
@@ -106,10 +106,10 @@ TEST(Actions, SegmentsCoverPaddingAndDropItsGates) {
       prepare({x}, {exp(pad(x, {{2, 3}, {1, 7}}))});  // axes 0: 11 rows, 1: 28 columns
   for (const char* cuts : {"SEGMENT(0,2,8)", "SEGMENT(0,1)", "SEGMENT(0,10)", "SEGMENT(0,3,4,5)"}) {
     expect_same(p, {cuts});
-    expect_same(p, {"VECTOR(1,8,1)", cuts, "REORDER(0,1)", "THREAD(1)"});
-    expect_same(p, {cuts, "REORDER(0,1)", "TILE_CACHE(0,2,0)", "THREAD(1)"});
+    expect_same(p, {"VECTOR(1,8,1)", cuts, "REORDER(0,1)", "THREAD(0)"});
+    expect_same(p, {cuts, "REORDER(0,1)", "TILE_CACHE(0,2,0)", "THREAD(0)"});
   }
-  expect_same(p, {"SEGMENT(0,2,8)", "SEGMENT(1,1,21)", "REORDER(0,1)", "THREAD(2)"});
+  expect_same(p, {"SEGMENT(0,2,8)", "SEGMENT(1,1,21)", "REORDER(0,1)", "THREAD(0,1)"});
   codegen::Config config;
   config.target = make_target(Isa::Avx2);
   config.actions = {"SEGMENT(0,2,8)", "SEGMENT(1,1,21)", "REORDER(0,1)"};
@@ -141,7 +141,7 @@ Prepared softmax_rows(int64_t rows, int64_t columns) {
 TEST(Actions, StageKeepsTermsOfSoftmaxInItsRow) {
   for (const int64_t columns : {5, 16, 77, 300}) {
     const Prepared p = softmax_rows(6, columns);
-    const std::vector<std::string> rows = {"VECTOR(1,8,2)", "REORDER(0,1)", "THREAD(1)",
+    const std::vector<std::string> rows = {"VECTOR(1,8,2)", "REORDER(0,1)", "THREAD(0)",
                                            "SPLIT_REDUCE(3,8,2)"};
     std::vector<std::string> recompute = rows, stage = rows;
     recompute.push_back("SPLIT_REDUCE(2,8,4)");
@@ -190,7 +190,7 @@ TEST(Actions, StageNeedsARowOfItsOwn) {
       {"STAGE(2)"},
       {"VECTOR(1,8,1)", "STAGE(2)"},
       {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)", "STAGE(1)"},
-      {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)", "THREAD(2)", "STAGE(2)"},
+      {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)", "THREAD(1)", "STAGE(2)"},
       {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)", "REORDER(1,0)", "STAGE(2)"},
       {"VECTOR(1,8,1)", "SPLIT_REDUCE(2,8,1)", "TILE_CACHE(1,2,0)", "STAGE(2)"},
       {"VECTOR(1,8,1)", "TILE_REG(0,2)", "SPLIT_REDUCE(2,8,1)", "STAGE(2)"},
@@ -216,6 +216,8 @@ TEST(Actions, IllegalOnesAreNamed) {
       {"SLIDE", {"SLIDE(0)"}},
       {"SLIDE", {"TILE_REG(0,4)", "SLIDE(1)"}},
       {"THREAD", {"THREAD(7)"}},
+      {"THREAD", {"THREAD(2)"}},
+      {"THREAD", {"THREAD(0,1,0)"}},
       {"no loop", {"REORDER(0)"}},
       {"two loops", {"REORDER(0,0,1)"}},
       {"cache tile", {"TILE_CACHE(0,3,2)"}},

@@ -116,7 +116,7 @@ const std::vector<std::vector<std::string>> kDepthwiseLists = {
     {"VECTOR(2,8,2)", "TILE_REG(1,3)", "UNROLL(3,3)", "UNROLL(4,3)", "SLIDE(1)"},
     {"VECTOR(2,4,2)", "TILE_REG(1,5)", "UNROLL(4,2)", "SLIDE(1)"},
     {"VECTOR(2,8,1)", "TILE_REG(0,4)", "UNROLL(3,3)", "UNROLL(4,3)", "SLIDE(0)"},
-    {"VECTOR(2,8,2)", "TILE_REG(1,4)", "REORDER(0,1,2)", "TILE_CACHE(2,1,0)", "THREAD(2)",
+    {"VECTOR(2,8,2)", "TILE_REG(1,4)", "REORDER(0,1,2)", "TILE_CACHE(2,1,0)", "THREAD(2,0)",
      "UNROLL(4,3)", "SLIDE(1)"},
 };
 

@@ -59,6 +59,11 @@ Node BlockBuilder::min(const Node& a, const Node& b) {
     return constant(DType::Int64, std::min(a.const_int(), b.const_int()));
   return value(Op::Min, DType::Int64, {a, b});
 }
+Node BlockBuilder::max(const Node& a, const Node& b) {
+  if (a.is_const() && b.is_const())
+    return constant(DType::Int64, std::max(a.const_int(), b.const_int()));
+  return value(Op::Max, DType::Int64, {a, b});
+}
 
 Block* BlockBuilder::open(Block* parent, const Node& end) {
   auto block = std::make_unique<Block>();

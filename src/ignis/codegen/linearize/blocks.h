@@ -43,6 +43,7 @@ class BlockBuilder {
   ir::Node div(const ir::Node& a, int64_t c);  ///< a >= 0, c > 0
   ir::Node mod(const ir::Node& a, int64_t c);
   ir::Node min(const ir::Node& a, const ir::Node& b);
+  ir::Node max(const ir::Node& a, const ir::Node& b);
 
   ir::Node place(const ir::Node& node);
   /// The loop body a placed node stands in.

@@ -44,11 +44,10 @@ std::vector<Segment> Emitter::make_segments(int axis) const {
   return {{0, 1, n}};
 }
 
-/// Iterations of a loop within one segment of its axis.
-int64_t Emitter::units_of(size_t level, size_t segment) const {
-  const LoopPlan::Loop& loop = plan_.loops[level];
-  const int64_t count = segments_[static_cast<size_t>(loop.axis)][segment].count;
-  return loop.chunk != 0 ? (count + loop.chunk - 1) / loop.chunk : count;
+int64_t Emitter::tiles_of(int axis) const {
+  int64_t count = 0;
+  for (const Segment& s : segments_[static_cast<size_t>(axis)]) count += s.count;
+  return count;
 }
 
 int64_t Emitter::run() {
@@ -60,34 +59,57 @@ int64_t Emitter::run() {
   for (size_t a = 0; a < k_.axes().size(); ++a) {
     if (!k_.axes()[a].is_reduce) segments_[a] = make_segments(static_cast<int>(a));
   }
+  const int64_t units = emit_parts();
+  program_.list = b_.take();
+  return units;
+}
+
+/// THREAD: the tiles of the thread axes counted together are cut between the parts. Whole turns of the last axis are
+/// iterations of a loop here; within one, the loops over that axis go over what is the part's.
+int64_t Emitter::emit_parts() {
   const Node part =
       b_.place(program_.graph->make(Op::Special, DType::Int64, std::span<const Node>{},
                                     ir::Arg{{0, (int64_t{1} << 31)}, "part"}));
   const Node parts =
       b_.place(program_.graph->make(Op::Special, DType::Int64, std::span<const Node>{},
                                     ir::Arg{{1, (int64_t{1} << 31)}, "parts"}));
-  const auto thread_loops = static_cast<size_t>(plan_.thread_loops);
   int64_t total = 1;
-  std::vector<int64_t> units(thread_loops, 0);
-  for (size_t l = 0; l < thread_loops; ++l) {
-    for (size_t s = 0; s < segments_[static_cast<size_t>(plan_.loops[l].axis)].size(); ++s)
-      units[l] += units_of(l, s);
-    total *= units[l];
-  }
+  for (const int a : plan_.thread_axes) total *= tiles_of(a);
   // part of parts computes units [total * part / parts, total * (part + 1) / parts).
   const Node low = b_.value(Op::Cdiv, DType::Int64, {b_.mul(part, total), parts});
   const Node high = b_.value(Op::Cdiv, DType::Int64,
                              {b_.mul(b_.add(part, b_.constant(DType::Int64, 1)), total), parts});
-  Block* block = b_.open(b_.top(), b_.value(Op::Sub, DType::Int64, {high, low}));
-  Node rest = b_.add(low, block->range);
-  thread_index_.resize(thread_loops);
-  for (size_t l = thread_loops; l-- > 0;) {
-    thread_index_[l] = l == 0 ? rest : b_.mod(rest, units[l]);
-    if (l != 0) rest = b_.div(rest, units[l]);
+  if (total == 1) {  // nothing to cut: the last part does it
+    Block* block = b_.open(b_.top(), b_.value(Op::Sub, DType::Int64, {high, low}));
+    emit_level(0, block);
+    b_.close(block);
+    return total;
+  }
+  const int last = plan_.thread_axes.back();
+  const int64_t turn = tiles_of(last);
+  if (turn == total) {
+    window_[static_cast<size_t>(last)] = {Window::Part, 0, low, high};
+    emit_level(0, b_.top());
+    return total;
+  }
+  const Node begin = b_.div(low, turn);
+  const Node end = b_.div(b_.add(high, b_.constant(DType::Int64, turn - 1)), turn);
+  Block* block = b_.open(b_.top(), b_.value(Op::Sub, DType::Int64, {end, begin}));
+  Node rest = b_.add(begin, block->range);
+  const Node before = b_.mul(rest, -turn);  // units of the turns before this one, negative
+  const Node zero = b_.constant(DType::Int64, 0);
+  window_[static_cast<size_t>(last)] = {
+      Window::Part, 0, b_.max(b_.add(low, before), zero),
+      b_.min(b_.add(high, before), b_.constant(DType::Int64, turn))};
+  for (size_t i = plan_.thread_axes.size() - 1; i-- > 0;) {
+    const int axis = plan_.thread_axes[i];
+    const Node index = i == 0 ? rest : b_.mod(rest, tiles_of(axis));
+    if (i != 0) rest = b_.div(rest, tiles_of(axis));
+    window_[static_cast<size_t>(axis)] = {Window::OneTile, 0, index,
+                                          b_.add(index, b_.constant(DType::Int64, 1))};
   }
   emit_level(0, block);
   b_.close(block);
-  program_.list = b_.take();
   return total;
 }
 
@@ -96,63 +118,73 @@ void Emitter::emit_level(size_t level, Block* block) {
     leaf(block);
     return;
   }
-  const LoopPlan::Loop& loop = plan_.loops[level];
-  const auto axis = static_cast<size_t>(loop.axis);
-  const Window window = window_[axis];
-  if (loop.chunk == 0 && window.segment >= 0) {  // inside its cache tile: a bound known at run time
-    Block* inner = b_.open(block, window.count);
-    enter(level, static_cast<size_t>(window.segment), b_.add(window.first, inner->range), inner);
-    b_.close(inner);
+  const auto axis = static_cast<size_t>(plan_.loops[level].axis);
+  if (window_[axis].kind == Window::CacheTile) {
+    const Window window = window_[axis];
+    enter_range(level, window.segment, window.first, window.end, block);
     return;
   }
-  const bool by_thread = level < thread_index_.size();
   int64_t start = 0;
   for (size_t s = 0; s < segments_[axis].size(); ++s) {
-    const int64_t units = units_of(level, s);
-    if (by_thread) {
-      const Node index = thread_index_[level];
-      Block* inner = block;
-      if (segments_[axis].size() > 1) {
-        // A branch is a loop of no or one iteration.
-        Node inside =
-            b_.value(Op::Cmplt, DType::Bool, {index, b_.constant(DType::Int64, start + units)});
-        if (start > 0) {
-          const Node after =
-              b_.value(Op::Cmplt, DType::Bool, {b_.constant(DType::Int64, start - 1), index});
-          inside = b_.value(Op::And, DType::Bool, {after, inside});
-        }
-        inner = b_.open(block, b_.value(Op::Cast, DType::Int64, {inside}));
-      }
-      Node local = b_.add(index, b_.constant(DType::Int64, -start));
-      // The counter is 0 inside; adding it keeps loads that are only valid in this branch from moving out of it.
-      if (inner != block) local = b_.add(local, inner->range);
-      enter(level, s, local, inner);
-      if (inner != block) b_.close(inner);
-    } else if (units == 1) {
-      enter(level, s, b_.constant(DType::Int64, 0), block);
-    } else {
-      Block* inner = b_.open(block, b_.constant(DType::Int64, units));
-      enter(level, s, inner->range, inner);
-      b_.close(inner);
-    }
-    start += units;
+    emit_segment(level, s, start, block);
+    start += segments_[axis][s].count;
   }
+}
+
+/// A loop, or the loop over its cache tiles, within one segment of the axis, before which `start` tiles stand.
+void Emitter::emit_segment(size_t level, size_t s, int64_t start, Block* block) {
+  const auto axis = static_cast<size_t>(plan_.loops[level].axis);
+  const int64_t count = segments_[axis][s].count;
+  const Window window = window_[axis];
+  if (window.kind == Window::OneTile && segments_[axis].size() == 1) {
+    if (plan_.loops[level].chunk == 0) enter(level, s, window.first, block);
+    else emit_level(level + 1, block);
+    return;
+  }
+  Node first = b_.constant(DType::Int64, 0), end = b_.constant(DType::Int64, count);
+  if (window.kind != Window::None) {
+    first = window.first;
+    end = window.end;
+    if (segments_[axis].size() > 1) {  // what of the window lies in this segment
+      const Node before = b_.constant(DType::Int64, -start);
+      first = b_.max(b_.add(first, before), b_.constant(DType::Int64, 0));
+      end = b_.max(b_.min(b_.add(end, before), b_.constant(DType::Int64, count)), first);
+    }
+  }
+  const int64_t chunk = plan_.loops[level].chunk;
+  if (chunk == 0) {
+    enter_range(level, s, first, end, block);
+    return;
+  }
+  const Node left = b_.add(end, b_.mul(first, -1));
+  const Node chunks = b_.div(b_.add(left, b_.constant(DType::Int64, chunk - 1)), chunk);
+  const bool loops = !chunks.is_const_value(1);
+  Block* inner = loops ? b_.open(block, chunks) : block;
+  if (loops) first = b_.add(first, b_.mul(inner->range, chunk));
+  window_[axis] = {Window::CacheTile, s, first,
+                   b_.min(b_.add(first, b_.constant(DType::Int64, chunk)), end)};
+  emit_level(level + 1, inner);
+  window_[axis] = window;
+  if (loops) b_.close(inner);
+}
+
+/// The axis's own loop over the tiles [first, end) of a segment.
+void Emitter::enter_range(size_t level, size_t s, const Node& first, const Node& end,
+                          Block* block) {
+  const Node count = b_.add(end, b_.mul(first, -1));
+  if (count.is_const_value(1)) {
+    enter(level, s, first, block);
+    return;
+  }
+  // The counter is part of every value inside, so that what is only valid there does not move out of it.
+  Block* inner = b_.open(block, count);
+  enter(level, s, b_.add(first, inner->range), inner);
+  b_.close(inner);
 }
 
 void Emitter::enter(size_t level, size_t s, const Node& local, Block* block) {
   const LoopPlan::Loop& loop = plan_.loops[level];
-  const auto axis = static_cast<size_t>(loop.axis);
-  const Segment& segment = segments_[axis][s];
-  if (loop.chunk != 0) {
-    Window& window = window_[axis];
-    window.segment = static_cast<int>(s);
-    window.first = b_.mul(local, loop.chunk);
-    const Node left = b_.add(b_.constant(DType::Int64, segment.count), b_.mul(window.first, -1));
-    window.count = b_.min(left, b_.constant(DType::Int64, loop.chunk));
-    emit_level(level + 1, block);
-    window = Window{};
-    return;
-  }
+  const Segment& segment = segments_[static_cast<size_t>(loop.axis)][s];
   AxisValue& value = at(loop.axis);
   value = AxisValue{};
   value.bound = true;

@@ -50,17 +50,23 @@ class Emitter {
   friend class ReduceEmitter;
 
  private:
-  struct Window {  // of an axis inside its cache tile
-    int segment = -1;
-    Node first, count;  // tile index of the first tile, number of tiles
+  /// The tiles of an axis that the loops inside go over, bounds known at run time: [first, end). What a thread has of
+  /// the axis counts through all segments, a cache tile lies in one.
+  struct Window {
+    enum Kind : uint8_t { None, Part, OneTile, CacheTile } kind = None;
+    size_t segment = 0;  // CacheTile
+    Node first, end;
   };
 
   int64_t extent(int axis) const { return k_.axes()[static_cast<size_t>(axis)].extent; }
   AxisValue& at(int axis) { return values_[static_cast<size_t>(axis)]; }
   std::vector<Segment> make_segments(int axis) const;
-  int64_t units_of(size_t level, size_t segment) const;
+  int64_t tiles_of(int axis) const;
+  int64_t emit_parts();
 
   void emit_level(size_t level, Block* block);
+  void emit_segment(size_t level, size_t segment, int64_t start, Block* block);
+  void enter_range(size_t level, size_t segment, const Node& first, const Node& end, Block* block);
   void enter(size_t level, size_t segment, const Node& local, Block* block);
   void leaf(Block* block);
   void store_tile(Block* block);
@@ -98,7 +104,6 @@ class Emitter {
   std::vector<AxisValue> values_;
   std::vector<std::vector<Segment>> segments_;
   std::vector<Window> window_;
-  std::vector<Node> thread_index_;              ///< one per thread loop
   Stage stage_;                                 ///< STAGE
   int64_t tile_size_ = 1;                       ///< copies on the tile axis in the current segment
   int64_t v_left_ = 0;                          ///< elements of the vector axis in the current tile

@@ -1,5 +1,6 @@
 #include "ignis/codegen/optimize/loop_plan.h"
 #include "ignis/codegen/optimize/stage.h"
+#include "ignis/codegen/optimize/thread_cut.h"
 
 #include <algorithm>
 #include <numeric>
@@ -28,6 +29,7 @@ class Chooser {
     split_reduces();
     if (!choose_transpose()) choose_tile();
     order_loops();
+    choose_thread_axes(k_, target_, plan_);
     choose_segments();
     choose_unrolls();
     plan_.slides = should_slide();
@@ -76,10 +78,9 @@ class Chooser {
   void choose_unrolls();
   bool should_slide() const;
   void choose_stage();
-  int64_t units(size_t loop_count) const;
   int64_t tiles(int axis) const;
   int64_t shared_bytes() const;
-  void push_in_order(const std::vector<int>& outer, int64_t wanted);
+  void push_in_order(const std::vector<int>& outer);
 
   const Kernel& k_;
   const Target& target_;
@@ -234,27 +235,7 @@ void Chooser::choose_tile() {
   plan_.tile = ceil_div(extent(best), ceil_div(extent(best), limit));
 }
 
-int64_t Chooser::tiles(int axis) const {
-  if (axis == plan_.vector_axis)
-    return ceil_div(extent(axis), int64_t{plan_.lanes} * plan_.vectors);
-  if (axis == plan_.tile_axis) return ceil_div(extent(axis), plan_.tile);
-  return extent(axis);
-}
-
-int64_t Chooser::units(size_t loop_count) const {
-  int64_t n = 1;
-  std::vector<int> chunked;
-  for (size_t i = 0; i < loop_count && i < plan_.loops.size(); ++i) {
-    const LoopPlan::Loop& l = plan_.loops[i];
-    if (l.chunk != 0) {
-      n *= ceil_div(tiles(l.axis), l.chunk);
-      chunked.push_back(l.axis);
-    } else if (std::find(chunked.begin(), chunked.end(), l.axis) == chunked.end()) {
-      n *= tiles(l.axis);
-    }
-  }
-  return n;
-}
+int64_t Chooser::tiles(int axis) const { return plan_.tiles(axis, extent(axis)); }
 
 void Chooser::order_loops() {
   const int v = plan_.vector_axis, m = plan_.tile_axis;
@@ -263,7 +244,6 @@ void Chooser::order_loops() {
   for (const int a : outputs()) {
     if (a != v && a != m) rest.push_back(a);
   }
-  const int64_t wanted = target_.threads > 1 ? 4 * target_.threads : 1;
   if (streams_weights_ && !all_in_lanes()) {
     // Contraction: [batch…][chunk of rows][panel][row][tile]. One panel of weights stays in L1/L2 while the rows of a
     // chunk, which stay in L2, pass under it.
@@ -295,34 +275,21 @@ void Chooser::order_loops() {
     }
     if (shared_bytes() <= target_.l1_bytes / 2) {
       // All panels stay in L1: a tile's rows are read once and its results written whole, without chunks.
-      push_in_order(rest, wanted);
+      push_in_order(rest);
       return;
     }
     const int64_t rows = tiles(row);
-    int64_t chunk = std::clamp<int64_t>(target_.l2_bytes / 2 / bytes_per_row, 1, rows);
-    int64_t outer = 1;
-    for (const int a : rest) {
-      if (a != row) outer *= tiles(a);
-    }
-    // Enough units for the threads, while a chunk still amortises its panel.
-    while (chunk > 4 && outer * ceil_div(rows, chunk) * tiles(v) < wanted)
-      chunk = ceil_div(chunk, 2);
+    const int64_t chunk = std::clamp<int64_t>(target_.l2_bytes / 2 / bytes_per_row, 1, rows);
     for (const int a : rest) {
       if (a != row) plan_.loops.push_back({a, 0});
     }
-    if (chunk < rows) plan_.loops.push_back({row, chunk});
+    if (chunk < rows) plan_.loops.push_back({row, ceil_div(rows, ceil_div(rows, chunk))});
     plan_.loops.push_back({v, 0});
-    plan_.thread_loops = static_cast<int>(plan_.loops.size());
     if (row != m) plan_.loops.push_back({row, 0});
     plan_.loops.push_back({m, 0});
-    // Few units: cut the rows of a panel too.
-    while (units(static_cast<size_t>(plan_.thread_loops)) < wanted &&
-           plan_.thread_loops < static_cast<int>(plan_.loops.size()) && chunk >= rows) {
-      ++plan_.thread_loops;
-    }
     return;
   }
-  push_in_order(rest, wanted);
+  push_in_order(rest);
 }
 
 /// Bytes of the operands that every row of a contraction or window reads again: weights.
@@ -343,19 +310,12 @@ int64_t Chooser::shared_bytes() const {
 
 /// The loops in the order of the stored buffer, the tile innermost. Weights that L1 does not hold are taken in parts,
 /// each for all rows.
-void Chooser::push_in_order(const std::vector<int>& outer, int64_t wanted) {
+void Chooser::push_in_order(const std::vector<int>& outer) {
   const int v = plan_.vector_axis, m = plan_.tile_axis;
   for (const int a : outer) plan_.loops.push_back({a, 0});
   if (m >= 0) plan_.loops.push_back({m, 0});
   if (v >= 0) plan_.loops.push_back({v, 0});
   const int64_t tile_elements = int64_t{plan_.lanes} * plan_.vectors;
-  if (plan_.loops.size() == 1 && v >= 0) {
-    // One long row: pieces of about 16 KB are the unit of threads.
-    const int64_t chunk = std::max<int64_t>(1, 4096 / tile_elements);
-    if (tiles(v) > chunk) plan_.loops.insert(plan_.loops.begin(), {v, chunk});
-    plan_.thread_loops = 1;
-    return;
-  }
   // A contraction's panels share L1 with little else; beside a window's weights its rows want to stay, of at least two
   // tiles for each pixel, so that neighbouring lines are fetched together.
   const bool is_window = all_in_lanes();
@@ -365,11 +325,6 @@ void Chooser::push_in_order(const std::vector<int>& outer, int64_t wanted) {
     const int64_t chunk =
         std::max<int64_t>(is_window ? 2 : 1, target_.l1_bytes / share / tile_bytes);
     if (tiles(v) > chunk) plan_.loops.insert(plan_.loops.begin(), {v, chunk});
-  }
-  plan_.thread_loops = plan_.loops.empty() ? 0 : 1;
-  while (plan_.thread_loops + 1 < static_cast<int>(plan_.loops.size()) &&
-         units(static_cast<size_t>(plan_.thread_loops)) < wanted) {
-    ++plan_.thread_loops;
   }
 }
 

@@ -8,6 +8,13 @@
 
 namespace ignis::codegen {
 
+int64_t LoopPlan::tiles(int axis, int64_t extent) const {
+  const int64_t size = axis == vector_axis ? int64_t{lanes} * vectors
+                       : axis == tile_axis ? tile
+                                           : 1;
+  return (extent + size - 1) / size;
+}
+
 int64_t LoopPlan::unroll_of(int axis) const {
   for (const Unroll& u : unrolls) {
     if (u.axis == axis) return u.factor;
@@ -86,7 +93,8 @@ std::vector<std::string> LoopPlan::to_actions() const {
           action("TILE_CACHE", {loops[i].axis, loops[i].chunk, static_cast<int64_t>(i)}));
     }
   }
-  if (thread_loops > 0) list.push_back(action("THREAD", {thread_loops}));
+  if (!thread_axes.empty())
+    list.push_back(action("THREAD", std::vector<int64_t>(thread_axes.begin(), thread_axes.end())));
   for (const SplitReduce& s : splits)
     list.push_back(action("SPLIT_REDUCE", {s.axis, s.lanes, s.partials}));
   for (const Unroll& u : unrolls) list.push_back(action("UNROLL", {u.axis, u.factor}));
@@ -128,8 +136,8 @@ Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::stri
     } else if (a.name == "TILE_CACHE" && a.args.size() == 3 && arg(1) > 0 && arg(2) >= 0 &&
                arg(2) <= static_cast<int64_t>(plan.loops.size())) {
       plan.loops.insert(plan.loops.begin() + arg(2), {static_cast<int>(arg(0)), arg(1)});
-    } else if (a.name == "THREAD" && a.args.size() == 1) {
-      plan.thread_loops = static_cast<int>(arg(0));
+    } else if (a.name == "THREAD" && !a.args.empty()) {
+      plan.thread_axes.assign(a.args.begin(), a.args.end());
     } else if (a.name == "SPLIT_REDUCE" && a.args.size() == 3) {
       plan.splits.push_back(
           {static_cast<int>(arg(0)), static_cast<int>(arg(1)), static_cast<int>(arg(2))});
@@ -212,9 +220,10 @@ Status verify_plan(const Kernel& kernel, const LoopPlan& plan) {
   if (plan.transposes && (plan.vector_axis < 0 || plan.vectors != 1 || plan.tile != plan.lanes)) {
     return bad("TRANSPOSE needs one vector and a tile of as many copies as it has lanes.");
   }
-  if (plan.thread_loops < 0 || plan.thread_loops > static_cast<int>(plan.loops.size())) {
-    return bad("THREAD(" + std::to_string(plan.thread_loops) +
-               ") asks for more loops than there are.");
+  std::set<int> cut;
+  for (const int a : plan.thread_axes) {
+    if (!is_output(a) || !cut.insert(a).second)
+      return bad("THREAD of axis " + std::to_string(a) + " needs output axes, each once.");
   }
   for (const LoopPlan::SplitReduce& s : plan.splits) {
     if (!is_reduce(s.axis) || s.lanes < 1 || s.partials < 1)

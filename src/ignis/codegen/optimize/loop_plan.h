@@ -18,7 +18,8 @@ namespace ignis::codegen {
 ///   SEGMENT(axis, cut, …)         the axis's loop is cut at these values, a body each: gates that a part proves vanish
 ///   REORDER(axis, …)              output loops from outside to inside, each once
 ///   TILE_CACHE(axis, tiles, at)   an outer loop of `tiles` tiles of the axis, standing before position `at`
-///   THREAD(n)                     the outermost n loops are cut between threads
+///   THREAD(axis, …)               threads cut the tiles of these axes, counted together with the last one fastest; every
+///                                 loop over such an axis goes over what is the thread's
 ///   SPLIT_REDUCE(axis, lanes, p)  a reduce axis in `lanes` lanes times p partial accumulators
 ///   UNROLL(axis, u)               copies of the body of a reduce loop; u = extent: no loop
 ///   STAGE(axis)                   the terms of the sum over this axis are kept in the stored row, which the rest reads
@@ -51,11 +52,13 @@ struct LoopPlan {
   bool slides = false;      ///< along the tile axis
   bool transposes = false;  ///< tile == lanes, tiles are whole or a last short one
   std::vector<Loop> loops;
-  int thread_loops = 0;
+  std::vector<int> thread_axes;
   std::vector<SplitReduce> splits;
   std::vector<Unroll> unrolls;
   std::vector<Segment> segments;
 
+  /// Tiles that cover an output axis of this extent.
+  int64_t tiles(int axis, int64_t extent) const;
   int64_t unroll_of(int axis) const;
   const SplitReduce* split_of(int axis) const;
   std::vector<std::string> to_actions() const;

@@ -83,7 +83,7 @@ Result<Stage> find_stage(const Kernel& kernel, const LoopPlan& plan, int axis) {
     return bad("a row of the result is not what the reduction runs over.");
   // The whole row belongs to one pass of the loops outside; the vector's loop is the innermost.
   if (plan.tile_axis >= 0 || plan.loops.empty() || plan.loops.back().axis != v ||
-      plan.thread_loops >= static_cast<int>(plan.loops.size()) ||
+      std::find(plan.thread_axes.begin(), plan.thread_axes.end(), v) != plan.thread_axes.end() ||
       std::count_if(plan.loops.begin(), plan.loops.end(),
                     [&](const LoopPlan::Loop& l) { return l.axis == v; }) != 1)
     return bad("the loop along the row must be one, innermost and not cut between threads.");
