@@ -184,6 +184,44 @@ TEST(Actions, StageIsChosenForExponentialsOnly) {
   EXPECT_EQ(actions(cheap).find("STAGE"), std::string::npos);
 }
 
+TEST(Lowering, SoftmaxInvertsItsSumOnceARow) {
+  const Prepared p = softmax_rows(6, 64);
+  for (const FloatLevel level : {FloatLevel::Finite, FloatLevel::Strict}) {
+    codegen::Config config;
+    config.target = make_target(Isa::Avx2);
+    config.float_level = level;
+    const auto lowered = codegen::lower(p.schedule.kernels[0].sink, config);
+    ASSERT_TRUE(lowered.has_value());
+    int of_numbers = 0, of_vectors = 0;
+    for (const ir::Node& n : lowered->program.list) {
+      if (n.is(ir::Op::Fdiv)) (n.lanes() == 1 ? of_numbers : of_vectors) += 1;
+    }
+    if (level == FloatLevel::Strict) {
+      EXPECT_EQ(of_numbers, 0);
+      EXPECT_GT(of_vectors, 0);
+    } else {
+      EXPECT_EQ(of_numbers, 1);
+      EXPECT_EQ(of_vectors, 0);
+    }
+  }
+}
+
+TEST(Lowering, DivisorsOfUnknownSizeStayDivisors) {
+  // Of a sum of 2e38, say, the reciprocal is no normal number.
+  const auto g = std::make_shared<ir::Graph>();
+  const Tensor x = Tensor::input(g, 0, "x", DType::Float32, {3, 32});
+  const Prepared p = prepare({x}, {x / sum(x, {1}, true)});
+  codegen::Config config;
+  config.target = make_target(Isa::Avx2);
+  const auto lowered = codegen::lower(p.schedule.kernels[0].sink, config);
+  ASSERT_TRUE(lowered.has_value());
+  for (const ir::Node& n : lowered->program.list) {
+    if (n.is(ir::Op::Fdiv)) {
+      EXPECT_GT(n.lanes(), 1);
+    }
+  }
+}
+
 TEST(Actions, StageNeedsARowOfItsOwn) {
   const Prepared p = softmax_rows(6, 64);
   const std::vector<std::vector<std::string>> bad = {

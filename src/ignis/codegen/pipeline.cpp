@@ -3,6 +3,7 @@
 #include "ignis/codegen/lower/contract.h"
 #include "ignis/codegen/lower/decompose.h"
 #include "ignis/codegen/lower/dtypes.h"
+#include "ignis/codegen/lower/reciprocal.h"
 #include "ignis/codegen/lower/transcendental.h"
 #include "ignis/codegen/lower/weak.h"
 #include "ignis/codegen/optimize/kernel.h"
@@ -125,6 +126,8 @@ constexpr KernelPass kAddressPasses[] = {
     {"merge-ranges",    [](Graph& g, const Node& n, const Config&, ir::SimplifyStats*) { return merge_ranges(g, n); }},
     // After merge-ranges: it leaves `0 * stride` terms of the ranges that are gone.
     {"simplify",        [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats* s) { return ir::simplify(g, n, s, c.float_level); }},
+    // While it can be seen what changes with which loop.
+    {"share-reciprocals", [](Graph& g, const Node& n, const Config& c, ir::SimplifyStats*) { return share_reciprocals(g, n, c.float_level); }},
 };
 constexpr KernelPass kValuePasses[] = {
     {"commit-weak",     [](Graph& g, const Node& n, const Config&, ir::SimplifyStats*) { return commit_weak(g, n); }},

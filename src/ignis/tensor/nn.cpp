@@ -16,6 +16,11 @@ Tensor narrow(const Tensor& y, const Tensor& x) {
   return cast(y, strong(detail::float_dtype(x.dtype())));
 }
 
+/// x minus its maximum along the axis. The bound says what no compiler sees: exponentials of it need not reach infinity.
+Tensor below_maximum(const Tensor& x, int axis) {
+  return minimum(sub(x, max(x, {axis}, /*keep=*/true)), 0.0);
+}
+
 /// A per-channel vector [C] as [1, C, 1…].
 Tensor per_channel(std::string_view operation, const Tensor& x, const Tensor& vector) {
   if (x.rank() < 2 || vector.rank() != 1 || vector.dim(0) != x.dim(1)) {
@@ -53,14 +58,13 @@ Tensor scale_and_shift(Tensor y, const std::optional<Tensor>& scale,
 
 Tensor softmax(const Tensor& x, int64_t axis_in) {
   const int axis = normalize_axis("softmax", axis_in, x.rank());
-  const Tensor wide = wide_float(x);
-  const Tensor e = exp(sub(wide, max(wide, {axis}, /*keep=*/true)));
+  const Tensor e = exp(below_maximum(wide_float(x), axis));
   return narrow(div(e, sum(e, {axis}, /*keep=*/true)), x);
 }
 
 Tensor log_softmax(const Tensor& x, int64_t axis_in) {
   const int axis = normalize_axis("log_softmax", axis_in, x.rank());
-  const Tensor wide = wide_float(x), shifted = sub(wide, max(wide, {axis}, /*keep=*/true));
+  const Tensor shifted = below_maximum(wide_float(x), axis);
   return narrow(sub(shifted, log(sum(exp(shifted), {axis}, /*keep=*/true))), x);
 }
 

@@ -181,6 +181,7 @@ Node ReduceEmitter::identity() {
   return {};
 }
 
+/// `a` is the newer one: a maximum looks whether its first operand is NaN, which need not wait for the accumulator.
 Node ReduceEmitter::combine(const Node& a, const Node& b) {
   return b_.value(combine_op(), site_.node.dtype(), {a, b}, {}, a.lanes());
 }
@@ -203,7 +204,7 @@ void ReduceEmitter::accumulate(Instance& i, Block* body) {
                b = e_.splat(e_.eval(value.src(1)), lanes_);
     i.now = b_.value(Op::Mulacc, site_.node.dtype(), {a, b, i.now}, {}, lanes_);
   } else {
-    i.now = combine(i.now, e_.splat(e_.eval(value), lanes_));
+    i.now = combine(e_.splat(e_.eval(value), lanes_), i.now);
   }
 }
 
@@ -347,7 +348,7 @@ void ReduceEmitter::split_vector(Instance& i, int axis, int64_t first, int valid
     if (!i.now) i.now = b_.read_reg(body, i.reg);
     const Node v = e_.splat(e_.eval(site_.node.src(0)), lanes_);
     const Node mask = e_.mask_of(valid, lanes_);
-    i.now = combine(i.now, b_.value(Op::Where, site_.node.dtype(), {mask, v, start_}, {}, lanes_));
+    i.now = combine(b_.value(Op::Where, site_.node.dtype(), {mask, v, start_}, {}, lanes_), i.now);
   }
   if (e_.stage_.site == &site_)
     e_.store_staged(axis, e_.splat(e_.eval(site_.node.src(0)), lanes_), body);
@@ -356,19 +357,25 @@ void ReduceEmitter::split_vector(Instance& i, int axis, int64_t first, int valid
 
 void ReduceEmitter::note_results(Block* home) {
   for (int64_t j = 0; j < copy_count_; ++j) {
-    Node total;  // of the partial accumulators of a split reduce
+    std::vector<Node> partials;  // accumulators of a split reduce
     for (Instance& i : instances_) {
       if (i.copy != j) continue;
       const Node part = b_.read_reg(home, i.reg);
-      total = total && split_ != nullptr ? combine(total, part) : part;
-      if (split_ != nullptr) continue;
+      if (split_ != nullptr) {
+        partials.push_back(part);
+        continue;
+      }
       select(i);
       e_.memo_[e_.key_of(site_.node)] = part;
       restore();
     }
     if (split_ == nullptr) continue;
+    for (; partials.size() > 1; partials.resize((partials.size() + 1) / 2)) {
+      for (size_t p = 0; p < partials.size() / 2; ++p)
+        partials[p] = combine(partials[p], partials[partials.size() - 1 - p]);
+    }
     select({j, 0, {}, {}});
-    e_.memo_[e_.key_of(site_.node)] = lanes_ > 1 ? horizontal(total) : total;
+    e_.memo_[e_.key_of(site_.node)] = lanes_ > 1 ? horizontal(partials[0]) : partials[0];
     restore();
   }
 }

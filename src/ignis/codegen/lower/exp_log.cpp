@@ -45,6 +45,12 @@ struct Scaled {
   Expr k_bits;  ///< k at the exponent's place
 };
 
+bool is_at_most_zero(const ir::Node& n) {
+  if (!n.is(ir::Op::Min)) return false;
+  const auto bounds = [](const ir::Node& c) { return c.is_const() && c.const_float() <= 0; };
+  return bounds(n.src(0)) || bounds(n.src(1));
+}
+
 Scaled reduce_exp(const Expr& x, double factor = 1) {
   const double log2e = 0x1.71547652b82fep+0;
   // ln(2) in two parts; the first has so few bits that k times it is exact.
@@ -103,9 +109,14 @@ Expr exp2_of_fraction(const Expr& r) {
 
 Expr exp_of(const Expr& x) {
   // Beyond these the result is infinite, or less than half the smallest number.
-  const Expr clamped =
-      min(max(x, x.number(is_double(x) ? -746.0 : -104.0)), x.number(is_double(x) ? 710.0 : 89.0));
-  const Scaled e = reduce_exp(clamped);
+  const Expr above = max(x, x.number(is_double(x) ? -746.0 : -104.0));
+  if (is_at_most_zero(x.node())) {
+    // k is not positive. Below the normal numbers its power is zero, as kernels, which run with denormals off, take them.
+    const Scaled e = reduce_exp(above);
+    const Expr power = max(e.k_bits + e.k_bits.integer(one_bits(x)), e.k_bits.integer(0));
+    return mulacc(e.slope, e.r, x.number(1)) * power.as_float();
+  }
+  const Scaled e = reduce_exp(min(above, x.number(is_double(x) ? 710.0 : 89.0)));
   return detail::scale_by_power(mulacc(e.slope, e.r, x.number(1)), e.k_bits, x);
 }
 

@@ -70,6 +70,7 @@ class Chooser {
   }
 
   void choose_vector_axis();
+  int operations_below(const Node& root) const;
   void split_reduces();
   bool choose_transpose();
   void choose_tile();
@@ -128,6 +129,13 @@ void Chooser::choose_vector_axis() {
   plan_.lanes = lanes_;
 }
 
+/// Elementwise operations of an expression.
+int Chooser::operations_below(const Node& root) const {
+  int count = 0;
+  for (const Node& n : ir::toposort(root)) count += ir::is_elementwise(n.op());
+  return count;
+}
+
 void Chooser::split_reduces() {
   if (level_ == FloatLevel::Strict) return;
   for (const ReduceSite& r : k_.reduces()) {
@@ -144,8 +152,10 @@ void Chooser::split_reduces() {
       any |= c == 1;
     }
     if (!contiguous || !any) continue;
+    // Enough chains to hide the latency of what accumulates; a body of many operations hides it by itself.
     const int64_t vectors = extent(axis) / lanes_;
-    plan_.splits.push_back({axis, lanes_, static_cast<int>(std::min<int64_t>(4, vectors))});
+    const int64_t chains = operations_below(r.node.src(0)) > 2 ? 4 : 8;
+    plan_.splits.push_back({axis, lanes_, static_cast<int>(std::min(chains, vectors))});
   }
 }
 
