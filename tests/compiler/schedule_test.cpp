@@ -206,6 +206,70 @@ TEST(Schedule, PoolsAndTheirPadding) {
   m.check({max_pool(x, o), avg_pool(x, o), max_pool(relu(x) - 5.0, o)});
 }
 
+/// Whether each kernel that runs every time moves whole vectors.
+bool all_in_lanes(const schedule::Schedule& s) {
+  codegen::Config config;
+  config.target = make_target(Isa::Avx512);
+  for (const auto& k : s.kernels) {
+    if (k.at_load) continue;
+    const auto lowered = codegen::lower(k.sink, config);
+    if (!lowered || lowered->actions.empty() || !lowered->actions[0].starts_with("VECTOR"))
+      return false;
+  }
+  return true;
+}
+
+TEST(Schedule, PoolsWithoutPaddingOfOddPlanesRunInLanes) {
+  Model m;
+  const Tensor x = m.input({3, 37, 15, 13});
+  tensor::PoolOptions o;
+  o.kernel = {3, 3};
+  o.strides = {2, 2};
+  EXPECT_TRUE(all_in_lanes(m.check({max_pool(x, o)})));
+}
+
+// Only the rim of a padded maximum asks where it is.
+TEST(Schedule, PaddedPoolsAreCutWherePaddingEnds) {
+  for (const int64_t kernel : {3, 5}) {
+    for (const int64_t stride : {1, 2}) {
+      Model m;
+      const Tensor x = m.input({1, 20, 17, 19});
+      tensor::PoolOptions o;
+      o.kernel = {kernel, kernel};
+      o.strides = {stride, stride};
+      o.pads_lo = o.pads_hi = {kernel / 2, kernel / 2};
+      const auto s = m.check({max_pool(x, o), avg_pool(x, o)});
+      codegen::Config config;
+      config.target = make_target(Isa::Avx2);
+      int with_segments = 0;
+      for (const auto& k : s.kernels) {
+        const auto lowered = codegen::lower(k.sink, config);
+        ASSERT_TRUE(lowered.has_value());
+        for (const std::string& a : lowered->actions) with_segments += a.starts_with("SEGMENT(0");
+      }
+      EXPECT_EQ(with_segments, 1);
+    }
+  }
+}
+
+TEST(Schedule, PlanesOf7x7AreTurnedInRegisters) {
+  Model m;
+  const Tensor x = m.input({1, 45, 7, 7}), w = m.weight({45, 1, 3, 3});
+  tensor::ConvOptions o;
+  o.groups = 45;
+  o.pads_lo = o.pads_hi = {1, 1};
+  EXPECT_TRUE(all_in_lanes(m.check({conv(x, w, {}, o)})));
+}
+
+TEST(Schedule, ProductsOfOddShapes) {
+  Model m;
+  const Tensor rows = m.input({61, 17}), row = m.input({1, 67}), shallow = m.input({1031, 3});
+  const Tensor batch = m.input({3, 7, 13});
+  m.check({matmul(rows, m.weight({17, 301})), matmul(row, m.weight({67, 1009})),
+           matmul(shallow, m.weight({3, 515})), matmul(batch, m.input({3, 13, 5})),
+           matmul(row, m.input({67, 611})), matmul(rows, m.input({17, 3}))});
+}
+
 TEST(Schedule, TransposesOfEveryKind) {
   Model m;
   const Tensor x = m.input({3, 20, 37});

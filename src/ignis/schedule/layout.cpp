@@ -96,6 +96,7 @@ class LayoutChooser {
   void find_channels_last();
   void detach_outputs();
   void place_halos();
+  bool needs_channels_last_copy(const Draft& draft, const LoadSite& site);
   bool halo_of(const LoadSite& site, const Shape& shape, std::vector<int64_t>& lo,
                std::vector<int64_t>& hi);
   void order_reduce_ranges(Draft& draft);
@@ -217,6 +218,13 @@ void LayoutChooser::detach_outputs() {
   }
 }
 
+/// A window without padding over the channels of a graph input, each by itself: planes would be read across.
+bool LayoutChooser::needs_channels_last_copy(const Draft& draft, const LoadSite& site) {
+  const Buffer& b = buffer(buffer_at(draft, site.slot));
+  return b.role == BufferRole::Input && site.load.source_count() != 3 &&
+         b.shape[1] >= kMinChannelsLast && uses_kind(site.index[1], AxisKind::Loop);
+}
+
 bool LayoutChooser::halo_of(const LoadSite& site, const Shape& shape, std::vector<int64_t>& lo,
                             std::vector<int64_t>& hi) {
   if (site.load.source_count() != 3 || !site.load.src(1).is_const_value(0)) return false;
@@ -251,7 +259,13 @@ void LayoutChooser::place_halos() {
     for (const LoadSite& site : loads_of(drafts_[i])) {
       const int id = buffer_at(drafts_[i], site.slot);
       std::vector<int64_t> lo, hi;
-      if (!is_window_read(drafts_[i], site) || !halo_of(site, buffer(id).shape, lo, hi)) continue;
+      if (!is_window_read(drafts_[i], site)) continue;
+      if (needs_channels_last_copy(drafts_[i], site)) {
+        lo.assign(buffer(id).shape.size(), 0);
+        hi = lo;
+      } else if (!halo_of(site, buffer(id).shape, lo, hi)) {
+        continue;
+      }
       Need& need = needs[id];
       need.lo.resize(lo.size());
       need.hi.resize(hi.size());

@@ -255,6 +255,8 @@ Node Emitter::eval_new(const Node& n) {
     const Node v = axis_value(k_.axis_of(n.src(0)));
     return n.dtype() == DType::Int64 ? v : b_.value(Op::Cast, n.dtype(), {v}, {}, v.lanes());
   }
+  // A choice that a segment has made: what is not padding.
+  if (n.is(Op::Where) && !open_gate(n.src(0))) return eval(n.src(1));
   IGNIS_CHECK(ir::is_elementwise(n.op())) << "cannot emit " << to_string(n.op());
   int lanes = 1;
   const std::vector<Node> list = operands(n, lanes);

@@ -59,6 +59,19 @@ class Chooser {
     return list;
   }
 
+  /// Whether what is computed changes at some value of an axis: its loop wants segments, not tiles.
+  bool is_gated(int axis) const;
+
+  /// Whether neighbours along an output axis read some elements both: a window that steps by less than it spans.
+  bool windows_overlap(const Address& at, const ReduceSite& site, int axis) const {
+    const int64_t step = std::abs(at.coefficient(axis));
+    if (step == 0 || !at.opaque.empty()) return false;
+    return std::any_of(site.axes.begin(), site.axes.end(), [&](int a) {
+      const int64_t c = std::abs(at.coefficient(a));
+      return c != 0 && std::lcm(step, c) / c < extent(a);
+    });
+  }
+
   /// Every reduced operand moves with the vector: depthwise windows, pools.
   bool all_in_lanes() const {
     for (const ReduceSite* r : tile_reduces()) {
@@ -160,32 +173,35 @@ void Chooser::split_reduces() {
 }
 
 /// A kernel that only moves values between two orders: the store runs along one axis, a load along another. Blocks of
-/// lanes x lanes elements are turned in registers, so that both sides move whole vectors.
+/// lanes x lanes elements are turned in registers, so that both sides move whole vectors; narrower ones for short axes.
 bool Chooser::choose_transpose() {
-  if (!k_.reduces().empty() || lanes_ < 4 || (lanes_ & (lanes_ - 1)) != 0) return false;
-  int v = -1;
-  for (const int a : outputs()) {
-    if (stored().coefficient(a) == 1 && extent(a) >= lanes_ / 2) v = a;
-  }
-  if (v < 0) return false;
-  int m = -1;
-  for (const Node& load : k_.loads()) {
-    const Address& at = address(load);
-    if (at.coefficient(v) == 0 || at.coefficient(v) == 1 || at.divisor(v) != 0 ||
-        load.source_count() != 1)
-      continue;
+  if (!k_.reduces().empty() || (lanes_ & (lanes_ - 1)) != 0) return false;
+  for (int lanes = lanes_; lanes >= 4; lanes /= 2) {
+    const auto fills = [&](int axis) { return extent(axis) >= lanes / 2; };
+    int v = -1, m = -1;
     for (const int a : outputs()) {
-      if (a != v && at.coefficient(a) == 1 && at.divisor(a) == 0 && extent(a) >= lanes_ / 2) m = a;
+      if (stored().coefficient(a) == 1 && fills(a)) v = a;
     }
+    if (v < 0) continue;
+    for (const Node& load : k_.loads()) {
+      const Address& at = address(load);
+      if (at.coefficient(v) == 0 || at.coefficient(v) == 1 || at.divisor(v) != 0 ||
+          load.source_count() != 1)
+        continue;
+      for (const int a : outputs()) {
+        if (a != v && at.coefficient(a) == 1 && at.divisor(a) == 0 && fills(a)) m = a;
+      }
+    }
+    if (m < 0) continue;
+    plan_.vector_axis = v;
+    plan_.lanes = lanes;
+    plan_.vectors = 1;
+    plan_.tile_axis = m;
+    plan_.tile = lanes;
+    plan_.transposes = true;
+    return true;
   }
-  if (m < 0) return false;
-  plan_.vector_axis = v;
-  plan_.lanes = lanes_;
-  plan_.vectors = 1;
-  plan_.tile_axis = m;
-  plan_.tile = lanes_;
-  plan_.transposes = true;
-  return true;
+  return false;
 }
 
 void Chooser::choose_tile() {
@@ -223,7 +239,8 @@ void Chooser::choose_tile() {
       used |= (r->outer & axis_bit(a)) != 0;
       for (const Node& load : r->loads) {
         const Address& at = address(load);
-        reused |= at.coefficient(v) != 0 && !at.depends_on(a);
+        reused |= at.coefficient(v) != 0 &&
+                  (!at.depends_on(a) || (!is_gated(a) && windows_overlap(at, *r, a)));
       }
     }
     if (!used || !reused) continue;
@@ -237,7 +254,11 @@ void Chooser::choose_tile() {
   }
   streams_weights_ = best >= 0;
   if (best < 0) {
-    plan_.vectors = static_cast<int>(std::min<int64_t>(vectors, panel > 0 ? width : 4));
+    // Nothing is read twice. Where the sum is long, a step reads as much of a row as registers can take.
+    int64_t points = 1;
+    for (const int a : reduces.front()->axes) points *= extent(a);
+    const int64_t widest = points > 64 ? target_.vector_registers / 2 : 4;
+    plan_.vectors = static_cast<int>(std::min<int64_t>(vectors, panel > 0 ? width : widest));
     return;
   }
   plan_.vectors = static_cast<int>(width);
@@ -283,8 +304,12 @@ void Chooser::order_loops() {
         bytes_per_row = std::max(bytes_per_row, row_bytes);
       }
     }
-    if (shared_bytes() <= target_.l1_bytes / 2) {
-      // All panels stay in L1: a tile's rows are read once and its results written whole, without chunks.
+    int64_t depth = 1;
+    for (const int a : tile_reduces().front()->axes) depth *= extent(a);
+    constexpr int64_t kShallow = 64;  // writing the result takes as long as computing it
+    if (shared_bytes() <= target_.l1_bytes / 2 || depth <= kShallow) {
+      // A tile's rows are read once and its results written in long runs, without chunks: panels stay in L1, all or so many
+      // at a time.
       push_in_order(rest);
       return;
     }
@@ -338,29 +363,42 @@ void Chooser::push_in_order(const std::vector<int>& outer) {
   }
 }
 
-/// Clauses `a < b` of the gates of loads.
+/// Clauses `a < b` on indices: of the gates of loads, and of choices between a value and what stands in padding. Below a
+/// reduction the latter only: a window's loads lie in a halo.
 std::vector<Node> gate_clauses(const Kernel& kernel) {
-  std::vector<Node> clauses;
-  for (const Node& load : kernel.loads()) {
-    if (load.source_count() != 3) continue;
-    std::vector<Node> stack{load.src(2)};
-    while (!stack.empty()) {
-      const Node n = stack.back();
-      stack.pop_back();
-      if (n.is(Op::And)) {
-        stack.push_back(n.src(0));
-        stack.push_back(n.src(1));
-      } else if (n.is(Op::Cmplt)) {
-        clauses.push_back(n);
-      }
+  std::vector<Node> stack, clauses;
+  if (kernel.reduces().empty()) {
+    for (const Node& load : kernel.loads()) {
+      if (load.source_count() == 3) stack.push_back(load.src(2));
+    }
+  }
+  for (const Node& n : ir::toposort(kernel.stored_value())) {
+    if (n.is(Op::Where)) stack.push_back(n.src(0));
+  }
+  while (!stack.empty()) {
+    const Node n = stack.back();
+    stack.pop_back();
+    if (n.is(Op::And)) {
+      stack.push_back(n.src(0));
+      stack.push_back(n.src(1));
+    } else if (n.is(Op::Cmplt) && !is_float(n.src(0).dtype()) &&
+               std::find(clauses.begin(), clauses.end(), n) == clauses.end()) {
+      clauses.push_back(n);
     }
   }
   return clauses;
 }
 
+bool Chooser::is_gated(int axis) const {
+  const std::vector<Node> clauses = gate_clauses(k_);
+  return std::any_of(clauses.begin(), clauses.end(), [&](const Node& clause) {
+    return (k_.axes_of(clause) & axis_bit(axis)) != 0;
+  });
+}
+
 /// Loops whose middle part proves every gate are cut there: only the rim pays for padding.
 void Chooser::choose_segments() {
-  if (!k_.reduces().empty() || plan_.transposes) return;
+  if (plan_.transposes) return;
   const std::vector<Node> clauses = gate_clauses(k_);
   for (const int a : outputs()) {
     if (a == plan_.vector_axis || a == plan_.tile_axis || plan_.segments.size() == 2) continue;
