@@ -291,7 +291,8 @@ Node Emitter::eval_load(const Node& n) {
   if (!alternative) alternative = b_.constant(n.dtype(), 0);
   if (axis >= 0 && is_contiguous(address, axis)) {
     const Node index = b_.value(Op::Index, n.src(0).dtype(), {param, offset_of(address)});
-    if (value.valid < value.lanes) {
+    // A panel is stored whole: its lanes beyond the axis may be read.
+    if (value.valid < value.lanes && address.divisor(axis) == 0) {
       const Node mask = mask_of(value.valid, value.lanes);
       gate = gate
                  ? b_.value(Op::And, DType::Bool, {splat(gate, value.lanes), mask}, {}, value.lanes)
@@ -426,7 +427,8 @@ void Emitter::store_tile(Block* block) {
   const AxisValue value = at(axis);
   v = splat(v, value.lanes);
   if (is_contiguous(address, axis)) {
-    if (value.valid < value.lanes) {
+    // A panel is stored whole: its lanes beyond the axis may be read.
+    if (value.valid < value.lanes && address.divisor(axis) == 0) {
       const Node mask = mask_of(value.valid, value.lanes);
       gate = gate
                  ? b_.value(Op::And, DType::Bool, {splat(gate, value.lanes), mask}, {}, value.lanes)

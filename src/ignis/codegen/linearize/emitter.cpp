@@ -194,7 +194,9 @@ void Emitter::enter(size_t level, size_t s, const Node& local, Block* block) {
   if (local.is_const()) {
     value.constant += local.const_int() * segment.tile;
   } else {
-    value.terms.emplace_back(local, segment.tile);
+    // The one tile of a segment stands at its begin: any factor is right, and this keeps whole vectors aligned.
+    const bool is_tail = loop.axis == plan_.vector_axis && segment.count == 1;
+    value.terms.emplace_back(local, is_tail ? int64_t{plan_.lanes} * plan_.vectors : segment.tile);
   }
   const int64_t saved_tile = tile_size_, saved_left = v_left_;
   if (loop.axis == plan_.tile_axis) tile_size_ = segment.tile;
