@@ -17,8 +17,8 @@ struct Lifetime {
 };
 
 /// Places buffers whose lives overlap at disjoint, 64-byte aligned offsets; returns the arena's size.
-/// Largest first, each at the lowest offset that fits: offline, so better than any allocator that sees them in time
-/// order. In-place reuse (an input dying where an output is born) is not assumed: kernels may read late.
+/// Largest first, each in the middle of an earlier one or at the lowest offset that fits: offline, so better than any
+/// allocator that sees them in time order. In-place reuse (an input dying where an output is born) is not assumed: kernels may read late.
 int64_t plan_memory(std::vector<Lifetime>& lifetimes);
 
 }  // namespace ignis::schedule

@@ -46,6 +46,20 @@ TEST(MemoryPlan, BuffersThatLiveTogetherNeverShareBytes) {
   }
 }
 
+// Its halves lie over the same halves of what was there before.
+TEST(MemoryPlan, ABufferLiesInTheMiddleOfAnEarlierOne) {
+  std::vector<Lifetime> lives(3);
+  lives[0].size_bytes = 6 * 1024;
+  lives[1].size_bytes = 4 * 1024;
+  lives[2].size_bytes = 2 * 1024;
+  for (int i = 0; i < 3; ++i)
+    lives[static_cast<size_t>(i)].first = lives[static_cast<size_t>(i)].last = i;
+  EXPECT_EQ(plan_memory(lives), 6 * 1024);
+  EXPECT_EQ(lives[0].offset, 0);
+  EXPECT_EQ(lives[1].offset, 1024);
+  EXPECT_EQ(lives[2].offset, 2 * 1024);
+}
+
 TEST(MemoryPlan, AChainNeedsTwoBuffers) {
   std::vector<Lifetime> lives;
   for (int i = 0; i < 10; ++i) {
