@@ -43,7 +43,9 @@ codegen::Lowered lowered_of(const Contraction& c, const Target& target) {
     o.pads_lo = o.pads_hi = {c.weights[2] / 2, c.weights[3] / 2};
     y = conv(x, w, {}, o);
   }
-  const auto s = schedule::make_schedule({x.node()}, {relu(y).node()}, target);
+  schedule::Options options;
+  options.chain = schedule::Chain::Off;  // the product stands alone
+  const auto s = schedule::make_schedule({x.node()}, {relu(y).node()}, target, options);
   IGNIS_CHECK(s.has_value()) << s.error().to_string();
   codegen::Config config;
   config.target = target;

@@ -6,6 +6,7 @@
 #include "ignis/codegen/lower/reciprocal.h"
 #include "ignis/codegen/lower/transcendental.h"
 #include "ignis/codegen/lower/weak.h"
+#include "ignis/codegen/optimize/chain_plan.h"
 #include "ignis/codegen/optimize/kernel.h"
 #include "ignis/codegen/optimize/loop_plan.h"
 #include "ignis/codegen/passes.h"
@@ -53,6 +54,7 @@ class PassRunner {
   }
   std::vector<PassRecord> take() { return std::move(records_); }
   PassRecord& last() { return records_.back(); }
+  bool keeps_text() const { return keep_text_; }
 
  private:
   bool keep_text_;
@@ -145,62 +147,122 @@ constexpr KernelPass kValuePasses[] = {
 std::span<const KernelPass> address_passes() { return kAddressPasses; }
 std::span<const KernelPass> value_passes() { return kValuePasses; }
 
-Result<Lowered> lower(const Node& kernel_sink, const Config& config, bool keep_text) {
-  PassRunner run(keep_text);
-  Lowered lowered;
-  auto graph = std::make_shared<Graph>();
-  Graph& g = *graph;
-  Node sink = run("import", [&] { return g.import(kernel_sink); });
-  Status kernel_is_sound = run("verify-kernel", [&] { return ir::verify_kernel(sink); });
-  if (!kernel_is_sound) return std::move(kernel_is_sound).error();
-  const auto run_pass = [&](const KernelPass& pass, [[maybe_unused]] bool has_addresses) -> Status {
-    ir::SimplifyStats stats;
-    sink = run(pass.name, [&] { return pass.run(g, sink, config, &stats); });
-    run.last().rule_attempts = stats.attempts;
-    run.last().rule_hits = stats.hits;
-#ifdef IGNIS_VERIFY_PASSES
-    Status sound = verify_between_passes(sink, has_addresses);
-    if (!sound)
-      return std::move(sound).error().with_context("pass '" + std::string(pass.name) + "'");
-#endif
-    return Status::ok();
-  };
-  for (const KernelPass& pass : address_passes()) IGNIS_TRY(run_pass(pass, true));
-  auto analysed = run("find-axes", [&] { return Kernel::analyse(graph, sink); });
-  if (!analysed) return std::move(analysed).error();
-  Kernel kernel = *std::move(analysed);
-  // Counted before the addresses are detached: a computed index reads buffers of its own.
-  int buffer_count = 0;
-  for (const Node& n : ir::toposort(sink)) {
-    if (n.is(Op::Param)) {
-      buffer_count = std::max(buffer_count, static_cast<int>(n.arg().ints[0]) + 1);
+namespace {
+
+/// One lowering on its way from a Sink to a program.
+class Lowering {
+ public:
+  Lowering(const Config& config, bool keep_text)
+      : config_(config), run_(keep_text), graph_(std::make_shared<Graph>()) {}
+
+  Result<Lowered> lower(const Node& kernel_sink) {
+    const Node sink = run_("import", [&] { return graph_->import(kernel_sink); });
+    Status kernel_is_sound = run_("verify-kernel", [&] { return ir::verify_kernel(sink); });
+    if (!kernel_is_sound) return std::move(kernel_is_sound).error();
+    IGNIS_TRY(sink.source_count() == 1 ? lower_store(sink) : lower_chain(sink));
+    int& buffer_count = lowered_.program.buffer_count;
+    for (const Node& n : ir::toposort(sink)) {
+      if (n.is(Op::Param)) {
+        buffer_count = std::max(buffer_count, static_cast<int>(n.arg().ints[0]) + 1);
+      }
     }
+    Status verified = run_("verify-program", [&] { return verify_program(lowered_.program); });
+    if (!verified) return std::move(verified).error();
+    lowered_.passes = run_.take();
+    if (run_.keeps_text()) {
+      lowered_.passes[lowered_.passes.size() - 2].text = print_program(lowered_.program);
+    }
+    return std::move(lowered_);
   }
-  sink = run("detach-addresses", [&] { return kernel.detach_addresses(); });
-  for (const KernelPass& pass : value_passes()) IGNIS_TRY(run_pass(pass, false));
-  Status legal = run("verify-values", [&] { return verify_values(sink); });
-  if (!legal) return std::move(legal).error();
-  IGNIS_TRY(kernel.set_sink(sink));
-  lowered.flops = kernel.flops();
-  Result<LoopPlan> plan = run("schedule", [&]() -> Result<LoopPlan> {
-    if (!config.actions.empty()) return apply_actions(kernel, config.actions);
-    if (!config.optimize) return default_plan(kernel);
-    return choose_plan(kernel, config.target, config.float_level);
-  });
-  if (!plan) return std::move(plan).error();
-  IGNIS_TRY(verify_plan(kernel, *plan));
-  lowered.actions = plan->to_actions();
-  Result<Program> program = run("emit", [&] {
-    return emit_program(kernel, *plan, config.float_level, &lowered.parallel_units);
-  });
-  if (!program) return std::move(program).error();
-  lowered.program = *std::move(program);
-  lowered.program.buffer_count = std::max(lowered.program.buffer_count, buffer_count);
-  Status verified = run("verify-program", [&] { return verify_program(lowered.program); });
-  if (!verified) return std::move(verified).error();
-  lowered.passes = run.take();
-  if (keep_text) lowered.passes[lowered.passes.size() - 2].text = print_program(lowered.program);
-  return lowered;
+
+ private:
+  /// The passes on addresses and values, for a Sink of one Store.
+  Result<Kernel> prepare(Node sink) {
+    const auto run_pass = [&](const KernelPass& pass,
+                              [[maybe_unused]] bool has_addresses) -> Status {
+      ir::SimplifyStats stats;
+      sink = run_(pass.name, [&] { return pass.run(*graph_, sink, config_, &stats); });
+      run_.last().rule_attempts = stats.attempts;
+      run_.last().rule_hits = stats.hits;
+#ifdef IGNIS_VERIFY_PASSES
+      Status sound = verify_between_passes(sink, has_addresses);
+      if (!sound)
+        return std::move(sound).error().with_context("pass '" + std::string(pass.name) + "'");
+#endif
+      return Status::ok();
+    };
+    for (const KernelPass& pass : address_passes()) IGNIS_TRY(run_pass(pass, true));
+    Result<Kernel> kernel = run_("find-axes", [&] { return Kernel::analyse(graph_, sink); });
+    if (!kernel) return kernel;
+    sink = run_("detach-addresses", [&] { return kernel->detach_addresses(); });
+    for (const KernelPass& pass : value_passes()) IGNIS_TRY(run_pass(pass, false));
+    Status legal = run_("verify-values", [&] { return verify_values(sink); });
+    if (!legal) return std::move(legal).error();
+    IGNIS_TRY(kernel->set_sink(sink));
+    lowered_.flops += kernel->flops();
+    return kernel;
+  }
+
+  /// `rows`: the axis that a chain walks, or -1.
+  Result<LoopPlan> plan(const Kernel& kernel, const std::vector<std::string>& actions, int rows) {
+    Result<LoopPlan> plan = run_("schedule", [&]() -> Result<LoopPlan> {
+      if (!actions.empty()) return apply_actions(kernel, actions);
+      if (!config_.optimize) return default_plan(kernel);
+      return choose_plan(kernel, config_.target, config_.float_level, rows);
+    });
+    if (!plan) return plan;
+    IGNIS_TRY(verify_plan(kernel, *plan));
+    if (rows >= 0) IGNIS_TRY(verify_band(*plan, rows));
+    const std::vector<std::string> list = plan->to_actions();
+    lowered_.actions.insert(lowered_.actions.end(), list.begin(), list.end());
+    return plan;
+  }
+
+  Status lower_store(const Node& sink) {
+    IGNIS_TRY_ASSIGN(const Kernel kernel, prepare(sink));
+    IGNIS_TRY_ASSIGN(const LoopPlan chosen, plan(kernel, config_.actions, -1));
+    Result<Program> program = run_("emit", [&] {
+      return emit_program(kernel, chosen, config_.float_level, &lowered_.parallel_units);
+    });
+    if (!program) return std::move(program).error();
+    lowered_.program = *std::move(program);
+    return Status::ok();
+  }
+
+  Status lower_chain(const Node& sink) {
+    IGNIS_TRY_ASSIGN(const std::vector<ir::RowStage> rows, ir::row_stages(*graph_, sink));
+    IGNIS_TRY_ASSIGN(const ir::Bands most, ir::bands_of(sink));
+    IGNIS_TRY_ASSIGN(const ChainActions actions,
+                     split_chain_actions(config_.actions, rows.size(), most));
+    std::vector<ChainStage> stages;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Node alone = graph_->make(Op::Sink, DType::Void, {rows[i].store});
+      IGNIS_TRY_ASSIGN(Kernel kernel, prepare(alone));
+      const int axis = kernel.axis_of(rows[i].rows);
+      lowered_.actions.push_back("STORE(" + std::to_string(i) + ")");
+      IGNIS_TRY_ASSIGN(LoopPlan chosen, plan(kernel, actions.stages[i], axis));
+      stages.push_back({rows[i], std::move(kernel), std::move(chosen), axis});
+    }
+    lowered_.actions.push_back("BAND(" + std::to_string(actions.bands.rows) + "," +
+                               std::to_string(actions.bands.units) + ")");
+    lowered_.parallel_units = actions.bands.units;
+    Result<Program> program =
+        run_("emit", [&] { return emit_chain(stages, actions.bands, most, config_); });
+    if (!program) return std::move(program).error();
+    lowered_.program = *std::move(program);
+    return Status::ok();
+  }
+
+  const Config& config_;
+  PassRunner run_;
+  std::shared_ptr<Graph> graph_;
+  Lowered lowered_;
+};
+
+}  // namespace
+
+Result<Lowered> lower(const Node& sink, const Config& config, bool keep_text) {
+  return Lowering(config, keep_text).lower(sink);
 }
 
 }  // namespace ignis::codegen

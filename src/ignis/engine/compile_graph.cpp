@@ -159,7 +159,7 @@ void Planner::add_call(size_t kernel, const KernelName& name) {
 
 StoredValue Planner::stored_value(const schedule::Kernel& kernel, const FoldedGraph& folded) const {
   StoredValue stored;
-  if (kernel.written.size() != 1) return stored;
+  if (kernel.written.empty()) return stored;
   stored.slot = kernel.written[0];
   const int index = kernel.buffers[static_cast<size_t>(stored.slot)];
   const schedule::Buffer& to = schedule_.buffers[static_cast<size_t>(index)];
@@ -242,6 +242,7 @@ Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
   schedule_options.float_level = options.float_level;
   schedule_options.choose_layouts = options.choose_layouts;
   schedule_options.fuse = options.fuse;
+  schedule_options.chain = options.chain;
   FoldedGraph folded;
   folded.roots = outputs;
   if (options.graph != nullptr) {

@@ -27,6 +27,7 @@ struct GraphOptions {
   std::shared_ptr<ir::Graph> graph;
   FloatLevel float_level = FloatLevel::Finite;
   bool choose_layouts = true, fuse = true, optimize = true;
+  schedule::Chain chain = schedule::Chain::Auto;
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);  ///< of the kernels that run at load
   std::vector<std::string> input_names, output_names;  ///< empty: from the Params, "output_<i>"
   std::function<NodeName(const ir::Node&)> name_node;  ///< may be empty, and may answer empty words

@@ -66,6 +66,7 @@ Result<std::vector<HostTensor>> evaluate(std::span<const tensor::Tensor> values,
   graph_options.float_level = options.float_level;
   graph_options.choose_layouts = options.choose_layouts;
   graph_options.fuse = options.fuse;
+  graph_options.chain = options.chain;
   graph_options.optimize = options.optimize;
   graph_options.timeout = options.timeout;
   graph_options.program_cache = options.program_cache;

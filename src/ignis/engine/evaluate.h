@@ -2,6 +2,7 @@
 
 #include "ignis/base/host_tensor.h"
 #include "ignis/base/target.h"
+#include "ignis/schedule/schedule.h"
 #include "ignis/tensor/core.h"
 
 #include <chrono>
@@ -20,7 +21,8 @@ struct EvaluateOptions {
   FloatLevel float_level = FloatLevel::Finite;
   bool choose_layouts = true;  ///< off: every buffer is row-major
   bool fuse = true;            ///< off: a kernel for each elementwise and reduce node
-  bool optimize = true;        ///< off: plain loops
+  schedule::Chain chain = schedule::Chain::Auto;  ///< whether kernels run by bands of rows together
+  bool optimize = true;                           ///< off: plain loops
   bool fold_constants = true;  ///< off: what depends on constants only is compiled as well
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
   /// Where compiled kernels are looked up and kept; null: every kernel is compiled.

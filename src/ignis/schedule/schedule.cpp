@@ -2,6 +2,7 @@
 
 #include "ignis/ir/affine.h"
 #include "ignis/ir/simplify.h"
+#include "ignis/schedule/chain.h"
 #include "ignis/schedule/draft.h"
 #include "ignis/schedule/layout.h"
 #include "ignis/schedule/memory_plan.h"
@@ -105,6 +106,7 @@ void plan_arena(Schedule& schedule) {
         if (b.layout.storage_count() != element_count(b.shape)) {
           life.exclusive_class =
               std::string(to_string(b.dtype)) + ignis::to_string(b.shape) + b.layout.to_string();
+          if (b.held_bytes >= 0) life.exclusive_class += " " + std::to_string(b.held_bytes);
         }
         lifetimes.push_back(life);
         ids.push_back(id);
@@ -141,6 +143,7 @@ Result<Schedule> make_schedule(const std::vector<Node>& inputs, const std::vecto
   if (options.choose_layouts) choose_layouts(schedule, drafts, target);
   std::stable_partition(drafts.begin(), drafts.end(), [](const Draft& d) { return d.at_load; });
   for (const Draft& d : drafts) schedule.kernels.push_back(finish(g, schedule, d));
+  chain_rows(schedule, target, options.chain);
   plan_arena(schedule);
   return schedule;
 }

@@ -23,10 +23,14 @@ struct Buffer {
   ir::BufferData
       data;  ///< Constant straight from the model; null bytes: filled at load by a Pack or an at_load kernel
   int64_t arena_offset = -1;  ///< Temporary: set by the memory plan
-  int64_t size_bytes() const { return layout.storage_count() * ignis::size_bytes(dtype); }
+  int64_t held_bytes = -1;    ///< Temporary within a chain: of the rows that have memory
+  int64_t size_bytes() const {
+    return held_bytes >= 0 ? held_bytes : layout.storage_count() * ignis::size_bytes(dtype);
+  }
 };
 
 /// One kernel: SINK(STORE(INDEX(param…), value)…) over Param slots; buffers[slot] is an index of Schedule::buffers.
+/// Several stores are a chain (ir/row_chain.h): each reads what the one before wrote; slot 0 is the last one's.
 struct Kernel {
   ir::Node sink;
   std::vector<int> buffers;
@@ -52,10 +56,18 @@ struct Schedule {
   int64_t arena_bytes = 0;
 };
 
+/// Whether kernels run one after the other by bands of rows.
+enum class Chain : uint8_t {
+  Off,
+  Auto,    ///< where the cost model says so
+  Always,  ///< wherever it is legal
+};
+
 struct Options {
   FloatLevel float_level = FloatLevel::Finite;
   bool choose_layouts = true;  ///< off: everything planar
   bool fuse = true;            ///< off: every elementwise and reduce node is a kernel of its own
+  Chain chain = Chain::Auto;
 };
 
 /// Splits the tensor graph below `outputs` into kernels, chooses layouts and plans memory. `inputs` are the Param

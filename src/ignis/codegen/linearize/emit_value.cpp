@@ -90,7 +90,8 @@ Node Emitter::axis_value(int axis) {
 }
 
 /// The scalar offset of an access; for an axis in lanes, that of lane 0.
-Node Emitter::offset_of(const Address& address) {
+Node Emitter::offset_of(const Node& index) {
+  const Address& address = k_.address(index);
   std::vector<std::pair<Node, int64_t>> terms;
   int64_t constant = address.constant;
   const auto add_term = [&](const Node& n, int64_t c) {
@@ -106,6 +107,9 @@ Node Emitter::offset_of(const Address& address) {
     }
     terms.emplace_back(n, c);
   };
+  if (anchor_) add_term(anchor_, 1);
+  const auto shift = shifts_.find(index.src(0).arg().ints[0]);
+  if (shift != shifts_.end()) add_term(shift->second, 1);
   for (const Address::Linear& t : address.linear) {
     const AxisValue& value = at(t.axis);
     IGNIS_CHECK(value.bound) << "axis " << t.axis << " has no loop here";
@@ -280,7 +284,7 @@ Node Emitter::eval_load(const Node& n) {
     return b_.value(Op::Load, n.dtype(), {index, splat(alt, lanes), g}, {}, lanes);
   };
   if (axis < 0 && (!gate || gate.lanes() == 1)) {
-    const Node index = b_.value(Op::Index, n.src(0).dtype(), {param, offset_of(address)});
+    const Node index = b_.value(Op::Index, n.src(0).dtype(), {param, offset_of(n.src(0))});
     return make_load(index, 1, gate, alternative);
   }
   int lane_axis = axis;
@@ -290,7 +294,7 @@ Node Emitter::eval_load(const Node& n) {
   const AxisValue value = at(lane_axis);
   if (!alternative) alternative = b_.constant(n.dtype(), 0);
   if (axis >= 0 && is_contiguous(address, axis)) {
-    const Node index = b_.value(Op::Index, n.src(0).dtype(), {param, offset_of(address)});
+    const Node index = b_.value(Op::Index, n.src(0).dtype(), {param, offset_of(n.src(0))});
     // A panel is stored whole: its lanes beyond the axis may be read.
     if (value.valid < value.lanes && address.divisor(axis) == 0) {
       const Node mask = mask_of(value.valid, value.lanes);
@@ -300,8 +304,7 @@ Node Emitter::eval_load(const Node& n) {
     }
     return make_load(index, value.lanes, gate, alternative);
   }
-  if (axis >= 0 && !gate && can_transpose(address, axis))
-    return load_transposed(n, param, address, axis);
+  if (axis >= 0 && !gate && can_transpose(address, axis)) return load_transposed(n, param, axis);
   // Lanes that are apart are read one by one.
   std::vector<Node> parts;
   for (int l = 0; l < value.lanes; ++l) {
@@ -312,7 +315,7 @@ Node Emitter::eval_load(const Node& n) {
     AxisValue& lane = at(lane_axis);
     lane.constant = value.constant + l;
     lane.lanes = lane.valid = 1;
-    const Node index = b_.value(Op::Index, n.src(0).dtype(), {param, offset_of(address)});
+    const Node index = b_.value(Op::Index, n.src(0).dtype(), {param, offset_of(n.src(0))});
     at(lane_axis) = value;
     const auto pick = [&](const Node& v) {
       return !v || v.lanes() == 1 ? v : b_.value(Op::Extract, v.dtype(), {v}, ir::Arg{{l}, {}});
@@ -333,8 +336,7 @@ bool Emitter::can_transpose(const Address& address, int axis) const {
 
 /// Reads the square around the current copy as rows along the tile axis and turns it; the vectors of all copies are
 /// noted, this copy's is returned.
-Node Emitter::load_transposed(const Node& load, const Node& param, const Address& address,
-                              int axis) {
+Node Emitter::load_transposed(const Node& load, const Node& param, int axis) {
   const AxisValue v_now = at(axis), m_now = at(plan_.tile_axis);
   const int lanes = plan_.lanes;
   const Segment& whole = segments_[static_cast<size_t>(plan_.tile_axis)][0];
@@ -347,7 +349,7 @@ Node Emitter::load_transposed(const Node& load, const Node& param, const Address
     lane = v_now;
     lane.constant += l;
     lane.lanes = lane.valid = 1;
-    const Node index = b_.value(Op::Index, load.src(0).dtype(), {param, offset_of(address)});
+    const Node index = b_.value(Op::Index, load.src(0).dtype(), {param, offset_of(load.src(0))});
     rows.push_back(b_.value(Op::Load, load.dtype(), {index}, {}, lanes));
   }
   // Exchanging blocks of 1, 2, 4… rows and columns turns a square in log2(lanes) steps.
@@ -383,7 +385,7 @@ Node Emitter::load_staged() {
   const Node at_row = k_.store().src(0);
   const AxisValue& value = at(plan_.vector_axis);
   const Node param = b_.place(program_.graph->import(at_row.src(0)));
-  const Node index = b_.value(Op::Index, at_row.dtype(), {param, offset_of(k_.address(at_row))});
+  const Node index = b_.value(Op::Index, at_row.dtype(), {param, offset_of(at_row)});
   if (value.valid == value.lanes)
     return b_.value(Op::Load, at_row.dtype(), {index}, {}, value.lanes);
   const Node zero = splat(b_.constant(at_row.dtype(), 0), value.lanes);
@@ -397,7 +399,7 @@ void Emitter::store_staged(int axis, const Node& terms, Block* block) {
   const AxisValue value = at(axis), saved = at(plan_.vector_axis);
   const Node param = b_.place(program_.graph->import(at_row.src(0)));
   at(plan_.vector_axis) = value;
-  const Node index = b_.value(Op::Index, at_row.dtype(), {param, offset_of(k_.address(at_row))});
+  const Node index = b_.value(Op::Index, at_row.dtype(), {param, offset_of(at_row)});
   at(plan_.vector_axis) = saved;
   std::vector<Node> sources{index, terms};
   if (value.valid < value.lanes) sources.push_back(mask_of(value.valid, value.lanes));
@@ -421,7 +423,7 @@ void Emitter::store_tile(Block* block) {
   };
   if (axis < 0) {
     if (v.lanes() > 1) v = b_.value(Op::Extract, v.dtype(), {v}, ir::Arg{{0}, {}});
-    write(b_.value(Op::Index, dtype, {param, offset_of(address)}), v, gate);
+    write(b_.value(Op::Index, dtype, {param, offset_of(store.src(0))}), v, gate);
     return;
   }
   const AxisValue value = at(axis);
@@ -434,14 +436,14 @@ void Emitter::store_tile(Block* block) {
                  ? b_.value(Op::And, DType::Bool, {splat(gate, value.lanes), mask}, {}, value.lanes)
                  : mask;
     }
-    write(b_.value(Op::Index, dtype, {param, offset_of(address)}), v, gate);
+    write(b_.value(Op::Index, dtype, {param, offset_of(store.src(0))}), v, gate);
     return;
   }
   for (int l = 0; l < value.valid; ++l) {
     AxisValue& lane = at(axis);
     lane.constant = value.constant + l;
     lane.lanes = lane.valid = 1;
-    const Node index = b_.value(Op::Index, dtype, {param, offset_of(address)});
+    const Node index = b_.value(Op::Index, dtype, {param, offset_of(store.src(0))});
     at(axis) = value;
     const Node g = !gate || gate.lanes() == 1
                        ? gate

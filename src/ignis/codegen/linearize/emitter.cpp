@@ -50,7 +50,12 @@ int64_t Emitter::tiles_of(int axis) const {
   return count;
 }
 
-int64_t Emitter::run() {
+Emitter::Emitter(const Kernel& kernel, const LoopPlan& plan, FloatLevel level, Program& program,
+                 BlockBuilder& builder)
+    : k_(kernel), plan_(plan), level_(level), program_(program), b_(builder) {
+  values_.resize(kernel.axes().size());
+  segments_.resize(kernel.axes().size());
+  window_.resize(kernel.axes().size());
   if (plan_.staged_axis >= 0) {
     auto stage = find_stage(k_, plan_, plan_.staged_axis);
     IGNIS_CHECK(stage.has_value()) << "a plan is verified before it is emitted";
@@ -59,14 +64,21 @@ int64_t Emitter::run() {
   for (size_t a = 0; a < k_.axes().size(); ++a) {
     if (!k_.axes()[a].is_reduce) segments_[a] = make_segments(static_cast<int>(a));
   }
-  const int64_t units = emit_parts();
-  program_.list = b_.take();
-  return units;
+}
+
+void Emitter::run_band(int rows, const Node& first, const Node& end,
+                       const std::map<int64_t, Node>& shifts, Block* block) {
+  shifts_ = shifts;
+  Block* band = b_.open(block, b_.constant(DType::Int64, 1));
+  anchor_ = band->range;
+  window_[static_cast<size_t>(rows)] = {Window::CacheTile, 0, first, end};
+  emit_level(0, band);
+  b_.close(band);
 }
 
 /// THREAD: the tiles of the thread axes counted together are cut between the parts. Whole turns of the last axis are
 /// iterations of a loop here; within one, the loops over that axis go over what is the part's.
-int64_t Emitter::emit_parts() {
+int64_t Emitter::run_parts() {
   const Node part =
       b_.place(program_.graph->make(Op::Special, DType::Int64, std::span<const Node>{},
                                     ir::Arg{{0, (int64_t{1} << 31)}, "part"}));
@@ -230,6 +242,7 @@ void Emitter::leaf(Block* block) {
     if (m >= 0) at(m) = m_base;
   }
 }
+
 Result<Program> emit_program(const Kernel& kernel, const LoopPlan& plan, FloatLevel level,
                              int64_t* parallel_units) {
   Program program;
@@ -238,8 +251,9 @@ Result<Program> emit_program(const Kernel& kernel, const LoopPlan& plan, FloatLe
     if (n.is(Op::Param))
       program.buffer_count = std::max(program.buffer_count, static_cast<int>(n.arg().ints[0]) + 1);
   }
-  Emitter emitter(kernel, plan, level, program);
-  *parallel_units = emitter.run();
+  BlockBuilder builder(*program.graph);
+  *parallel_units = Emitter(kernel, plan, level, program, builder).run_parts();
+  program.list = builder.take();
   return program;
 }
 

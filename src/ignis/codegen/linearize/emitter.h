@@ -1,9 +1,12 @@
 #pragma once
 
+#include "ignis/codegen/codegen.h"
 #include "ignis/codegen/optimize/loop_plan.h"
 #include "ignis/codegen/program.h"
+#include "ignis/ir/row_chain.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace ignis::codegen {
 
@@ -13,5 +16,17 @@ namespace ignis::codegen {
 /// The kernel's addresses are detached. `parallel_units` receives the number of independent units of the thread loops.
 Result<Program> emit_program(const Kernel& kernel, const LoopPlan& plan, FloatLevel level,
                              int64_t* parallel_units);
+
+/// One store of a chain (ir/row_chain.h).
+struct ChainStage {
+  ir::RowStage rows;
+  Kernel kernel;
+  LoopPlan plan;
+  int axis = 0;  ///< of the rows
+};
+/// Writes the program of a chain. Plans of stages cut nothing between threads and hold no tile of the rows. `most`: the
+/// bands that buffers between stages have memory for.
+Result<Program> emit_chain(const std::vector<ChainStage>& stages, const ir::Bands& bands,
+                           const ir::Bands& most, const Config& config);
 
 }  // namespace ignis::codegen

@@ -33,18 +33,19 @@ struct Segment {
   int64_t begin = 0, tile = 1, count = 0;
 };
 
-/// Emits one program. Members by file: emitter.cpp walks the loops, emit_value.cpp computes values, addresses and
+/// Emits the loops of one store. Members by file: emitter.cpp walks the loops, emit_value.cpp computes values, addresses and
 /// accesses at one point of the tile, emit_reduce.cpp writes reductions.
 class Emitter {
  public:
-  Emitter(const Kernel& kernel, const LoopPlan& plan, FloatLevel level, Program& program)
-      : k_(kernel), plan_(plan), level_(level), program_(program), b_(*program.graph) {
-    values_.resize(kernel.axes().size());
-    segments_.resize(kernel.axes().size());
-    window_.resize(kernel.axes().size());
-  }
+  Emitter(const Kernel& kernel, const LoopPlan& plan, FloatLevel level, Program& program,
+          BlockBuilder& builder);
 
-  int64_t run();
+  /// The tiles that fall to a part; returns how many there are for all parts together.
+  int64_t run_parts();
+  /// The rows [first, end) of the axis `rows`, in a block of its own in `block`: nothing that the store reads is read
+  /// before it. `shifts`: by slot, what is added to every offset in that buffer.
+  void run_band(int rows, const Node& first, const Node& end, const std::map<int64_t, Node>& shifts,
+                Block* block);
 
   // Used by the reduction's own emitter (emit_reduce.cpp).
   friend class ReduceEmitter;
@@ -62,7 +63,6 @@ class Emitter {
   AxisValue& at(int axis) { return values_[static_cast<size_t>(axis)]; }
   std::vector<Segment> make_segments(int axis) const;
   int64_t tiles_of(int axis) const;
-  int64_t emit_parts();
 
   void emit_level(size_t level, Block* block);
   void emit_segment(size_t level, size_t segment, int64_t start, Block* block);
@@ -80,12 +80,12 @@ class Emitter {
   bool can_transpose(const Address& address, int axis) const;
   Node load_staged();
   void store_staged(int axis, const Node& terms, Block* block);
-  Node load_transposed(const Node& load, const Node& param, const Address& address, int axis);
+  Node load_transposed(const Node& load, const Node& param, int axis);
   ir::Interval bounds_of(const Node& n);
   Node open_gate(const Node& gate);
   Node axis_scalar(int axis);
   Node axis_value(int axis);
-  Node offset_of(const Address& address);
+  Node offset_of(const Node& index);
   Node splat(const Node& v, int lanes);
   std::vector<Node> operands(const Node& n, int& lanes);
   Node mask_of(int valid, int lanes);
@@ -100,7 +100,9 @@ class Emitter {
   const LoopPlan& plan_;
   FloatLevel level_;
   Program& program_;
-  BlockBuilder b_;
+  BlockBuilder& b_;
+  Node anchor_;  ///< of a band: the counter, always 0, of the block that no access may leave
+  std::map<int64_t, Node> shifts_;
   std::vector<AxisValue> values_;
   std::vector<std::vector<Segment>> segments_;
   std::vector<Window> window_;

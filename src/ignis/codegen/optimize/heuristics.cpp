@@ -20,8 +20,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Chooser {
  public:
-  Chooser(const Kernel& kernel, const Target& target, FloatLevel level)
-      : k_(kernel), target_(target), level_(level) {}
+  Chooser(const Kernel& kernel, const Target& target, FloatLevel level, int rows)
+      : k_(kernel), target_(target), level_(level), rows_(rows) {}
 
   LoopPlan choose() {
     lanes_ = std::max(1, target_.vector_bytes / std::max(1, std::max(k_.widest_bytes(), 1)));
@@ -29,11 +29,15 @@ class Chooser {
     split_reduces();
     if (!choose_transpose()) choose_tile();
     order_loops();
-    choose_thread_axes(k_, target_, plan_);
+    if (rows_ < 0) choose_thread_axes(k_, target_, plan_);
     choose_segments();
     choose_unrolls();
     plan_.slides = should_slide();
     choose_stage();
+    if (rows_ >= 0) {
+      std::erase_if(plan_.loops,
+                    [&](const LoopPlan::Loop& l) { return l.axis == rows_ && l.chunk != 0; });
+    }
     return plan_;
   }
 
@@ -99,6 +103,7 @@ class Chooser {
   const Kernel& k_;
   const Target& target_;
   FloatLevel level_;
+  int rows_;
   int lanes_ = 1;
   bool streams_weights_ = false;  ///< a vector operand is shared along the tile axis: a contraction
   LoopPlan plan_;
@@ -111,7 +116,7 @@ void Chooser::choose_vector_axis() {
   }
   double best = 0;
   for (const int a : outputs()) {
-    if (extent(a) < 2) continue;
+    if (extent(a) < 2 || a == rows_) continue;
     const auto score = [&](const Address& at, double weight) {
       const int64_t c = at.coefficient(a);
       bool opaque = false;
@@ -177,7 +182,7 @@ void Chooser::split_reduces() {
 bool Chooser::choose_transpose() {
   if (!k_.reduces().empty() || (lanes_ & (lanes_ - 1)) != 0) return false;
   for (int lanes = lanes_; lanes >= 4; lanes /= 2) {
-    const auto fills = [&](int axis) { return extent(axis) >= lanes / 2; };
+    const auto fills = [&](int axis) { return axis != rows_ && extent(axis) >= lanes / 2; };
     int v = -1, m = -1;
     for (const int a : outputs()) {
       if (stored().coefficient(a) == 1 && fills(a)) v = a;
@@ -233,7 +238,7 @@ void Chooser::choose_tile() {
   int best = -1;
   double best_fill = 0, most = 0;  // mean tile sizes
   for (const int a : outputs()) {
-    if (a == v || extent(a) < 2) continue;
+    if (a == v || a == rows_ || extent(a) < 2) continue;
     bool used = false, reused = false;
     for (const ReduceSite* r : reduces) {
       used |= (r->outer & axis_bit(a)) != 0;
@@ -401,7 +406,8 @@ void Chooser::choose_segments() {
   if (plan_.transposes) return;
   const std::vector<Node> clauses = gate_clauses(k_);
   for (const int a : outputs()) {
-    if (a == plan_.vector_axis || a == plan_.tile_axis || plan_.segments.size() == 2) continue;
+    if (a == plan_.vector_axis || a == plan_.tile_axis || a == rows_ || plan_.segments.size() == 2)
+      continue;
     int64_t lo = 0, hi = extent(a) - 1;  // where every clause that moves with the axis holds
     for (const Node& clause : clauses) {
       const ir::Affine left = ir::to_affine(k_.graph(), clause.src(0));
@@ -505,8 +511,8 @@ void Chooser::choose_stage() {
 
 }  // namespace
 
-LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level) {
-  return Chooser(kernel, target, level).choose();
+LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level, int rows) {
+  return Chooser(kernel, target, level, rows).choose();
 }
 
 }  // namespace ignis::codegen

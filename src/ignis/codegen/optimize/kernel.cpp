@@ -297,7 +297,8 @@ Node merge_ranges(Graph& g, const Node& sink_in) {
     int64_t max_id = 0;
     for (const Node& n : ir::toposort(sink)) {
       if (n.is(Op::Range)) {
-        ranges.push_back(n);
+        // Rows of a chain stay a loop of their own.
+        if (n.axis_kind() != AxisKind::Thread) ranges.push_back(n);
         max_id = std::max(max_id, n.id_arg());
       }
       if (n.is(Op::Index)) offsets.push_back(ir::to_affine(g, n.src(1)));

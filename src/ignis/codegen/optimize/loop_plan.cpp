@@ -42,10 +42,7 @@ std::string action(const char* name, const std::vector<int64_t>& args) {
   return text + ")";
 }
 
-struct ParsedAction {
-  std::string name;
-  std::vector<int64_t> args;
-};
+}  // namespace
 
 Result<ParsedAction> parse_action(const std::string& text) {
   const Error bad(ErrorCode::InvalidArgument,
@@ -65,8 +62,6 @@ Result<ParsedAction> parse_action(const std::string& text) {
   }
   return parsed;
 }
-
-}  // namespace
 
 std::vector<std::string> LoopPlan::to_actions() const {
   std::vector<std::string> list;

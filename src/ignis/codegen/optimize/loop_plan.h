@@ -65,6 +65,13 @@ struct LoopPlan {
   bool operator==(const LoopPlan&) const = default;
 };
 
+/// "NAME(n,…)" taken apart. Errors: InvalidArgument.
+struct ParsedAction {
+  std::string name;
+  std::vector<int64_t> args;
+};
+Result<ParsedAction> parse_action(const std::string& text);
+
 /// The tree without any action: output loops outside in the order of the stored buffer, reduce loops inside.
 LoopPlan default_plan(const Kernel& kernel);
 /// Applies explicit actions to the default tree, in order. Errors: InvalidArgument naming the illegal action.
@@ -72,7 +79,8 @@ Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::stri
 /// Checks that the plan covers every point of the iteration space exactly once. Errors: InvalidArgument.
 Status verify_plan(const Kernel& kernel, const LoopPlan& plan);
 
-/// Chooses the actions from the kernel's addresses and the target's registers and caches, without a search.
-LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level);
+/// Chooses the actions from the kernel's addresses and the target's registers and caches, without a search. `rows`:
+/// the output axis whose loop takes a band at a time, or -1; it is in no tile, and threads cut nothing.
+LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level, int rows = -1);
 
 }  // namespace ignis::codegen

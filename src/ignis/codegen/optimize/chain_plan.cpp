@@ -1,0 +1,50 @@
+#include "ignis/codegen/optimize/chain_plan.h"
+
+namespace ignis::codegen {
+
+Result<ChainActions> split_chain_actions(const std::vector<std::string>& actions, size_t stages,
+                                         const ir::Bands& most) {
+  ChainActions split;
+  split.bands = most;
+  split.stages.resize(stages);
+  size_t stage = 0;
+  bool has_begun = false, has_bands = false;
+  for (const std::string& text : actions) {
+    const Error bad(ErrorCode::InvalidArgument,
+                    "'" + text + "' has no place in the actions of a chain of " +
+                        std::to_string(stages) + " stores.",
+                    "IllegalAction");
+    IGNIS_TRY_ASSIGN(const ParsedAction action, parse_action(text));
+    if (has_bands) return bad;
+    if (action.name == "STORE") {
+      const size_t next = has_begun ? stage + 1 : 0;
+      if (action.args.size() != 1 || action.args[0] != static_cast<int64_t>(next) || next >= stages)
+        return bad;
+      stage = next;
+      has_begun = true;
+    } else if (action.name == "BAND") {
+      if (action.args.size() != 2 || action.args[0] < 1 || action.args[1] < 1 ||
+          action.args[0] > most.rows || action.args[1] > most.units)
+        return bad;
+      split.bands = {action.args[0], action.args[1]};
+      has_bands = true;
+    } else {
+      if (!has_begun) return bad;
+      split.stages[stage].push_back(text);
+    }
+  }
+  return split;
+}
+
+Status verify_band(const LoopPlan& plan, int rows) {
+  bool is_plain = rows != plan.vector_axis && rows != plan.tile_axis && plan.thread_axes.empty();
+  for (const LoopPlan::Loop& loop : plan.loops) is_plain &= loop.axis != rows || loop.chunk == 0;
+  for (const LoopPlan::Segment& segment : plan.segments) is_plain &= segment.axis != rows;
+  if (is_plain) return Status::ok();
+  return Error(ErrorCode::InvalidArgument,
+               "Axis " + std::to_string(rows) +
+                   " is walked by bands of a chain: no tile, SEGMENT or THREAD may take it.",
+               "IllegalAction");
+}
+
+}  // namespace ignis::codegen

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "ignis/codegen/optimize/loop_plan.h"
+#include "ignis/ir/row_chain.h"
+
+#include <string>
+#include <vector>
+
+namespace ignis::codegen {
+
+/// The actions of a chain in text: `STORE(i)` before those of its i-th store, then `BAND(rows,units)`.
+struct ChainActions {
+  std::vector<std::vector<std::string>> stages;
+  ir::Bands bands;
+};
+/// `most`: what there is memory for, and what runs without a BAND. Errors: InvalidArgument naming the action.
+Result<ChainActions> split_chain_actions(const std::vector<std::string>& actions, size_t stages,
+                                         const ir::Bands& most);
+
+/// Checks a stage's plan: the rows have a plain loop, and no loops are for threads. Errors: InvalidArgument.
+Status verify_band(const LoopPlan& plan, int rows);
+
+}  // namespace ignis::codegen
