@@ -2,7 +2,9 @@
 
 #include "tests/capture/capture_rig.h"
 
+#include <algorithm>
 #include <array>
+#include <tuple>
 
 namespace ignis::testing {
 namespace {
@@ -143,6 +145,50 @@ TEST(Rebind, AnotherMachineWithSuchADevice) {
   EXPECT_EQ(report.lost_state, std::vector<std::string>{"state"});
   ASSERT_TRUE(replay->supply_state("state", bytes_of(1.0F)));
   EXPECT_EQ(read(run(other, *replay, {other.block({1})}), 0, 1)[0], 6);
+}
+
+/// y = x, whose four bytes are two values of another format.
+struct HalvesRig : CaptureRig {
+  explicit HalvesRig(DType dtype) : CaptureRig(2, StateRig::spec(true)) {
+    const int copy = add_program("copy", 2, [](std::span<std::byte* const> buffers) {
+      std::copy_n(buffers[1], 4, buffers[0]);
+    });
+    const exec::BufferView x = in("x", 1), y = out("y", 1);
+    parts.outputs.back().dtype = dtype;
+    call(copy, y, {x});
+  }
+};
+
+TEST(Rebind, ReferencesHaveATolerance_WhateverTheFormat) {
+  // 1 and 2, and 1 with the last bit set: 1 + 2^-10 and 1 + 2^-7; integers are equal or not.
+  for (const auto& [dtype, low, high, step, is_near] :
+       {std::tuple(DType::Float16, 0x3c00, 0x4000, 0.001, true),
+        std::tuple(DType::BFloat16, 0x3f80, 0x4000, 0.008, true),
+        std::tuple(DType::UInt16, 1000, 2000, 1.0, false)}) {
+    SCOPED_TRACE(to_string(dtype));
+    HalvesRig rig(dtype);
+    const auto replay = rig.replay();
+    const auto frame = [](int first, int second) {
+      exec::ReferenceFrame made;
+      const std::array<uint16_t, 2> values = {static_cast<uint16_t>(first),
+                                              static_cast<uint16_t>(second)};
+      const auto bytes = std::as_bytes(std::span(values));
+      made.inputs = {{bytes.begin(), bytes.end()}};
+      made.outputs = made.inputs;
+      return made;
+    };
+    std::vector<exec::ReferenceFrame> frames = {frame(low, high), frame(high, low)};
+    exec::RebindOptions options;
+    options.references = frames;
+    EXPECT_TRUE(replay->rebind(options));
+    frames[1].outputs = frame(high, low + 1).outputs;
+    const Error error = replay->rebind(options).error();
+    EXPECT_EQ(error.reason(), "ReferenceMismatch");
+    EXPECT_NE(error.message().find("element 1 of output 'y'"), std::string::npos)
+        << error.message();
+    frames[1].absolute = step;
+    EXPECT_EQ(replay->rebind(options).has_value(), is_near);
+  }
 }
 
 TEST(Rebind, ReferencesAreHeldAgainstBeforeItIsAvailable) {

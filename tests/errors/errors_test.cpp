@@ -87,6 +87,9 @@ TEST_F(Errors, CacheUsageIsTwo) {
   for (const char* size : {"M", "-1", "1X", "1.5G", "99999999999999999999", "1MB"}) {
     expect_error({"cache", "prune", "--max-size", size, "--cache", c}, 2,
                  std::string("not '") + size + "'");
+    expect_error({"cache", "ls", "--cache-size", size, "--cache", c}, 2,
+                 std::string("--cache-size takes bytes, as in 0, 4096, 100K, 100M or 2G, not '") +
+                     size + "'");
   }
   expect_error({"cache", "ls", "--cache", "off"}, 2, "program cache is off");
 }

@@ -316,6 +316,9 @@ TEST_F(Tool, KeepsProgramsFromOneRunToTheNext) {
   EXPECT_EQ(report({"cache", "prune", "--max-size", "0", "--cache", other})["removed"],
             first["misses"]);
   EXPECT_EQ(run_with({"--cache", other})["misses"], first["misses"]);
+  // Beyond its limit nothing stays.
+  run_with({"--cache", other, "--cache-size", "0"});
+  EXPECT_EQ(report({"cache", "ls", "--cache", other})["programs"].size(), 0u);
 }
 
 TEST_F(Tool, BenchTimesCompilerDiskAndMemoryApart) {
@@ -327,6 +330,8 @@ TEST_F(Tool, BenchTimesCompilerDiskAndMemoryApart) {
     EXPECT_EQ(json["compile"][stage]["hits"], json["compile"]["cold"]["misses"]) << stage;
     EXPECT_EQ(json["compile"][stage]["compile_s"], 0) << stage;
     EXPECT_GT(json["compile"][stage]["cache_s"], 0) << stage;
+    EXPECT_GT(json["compile"][stage]["link_s"], 0) << stage;
+    EXPECT_GT(json["compile"][stage]["first_run_s"], 0) << stage;
   }
 }
 

@@ -387,12 +387,19 @@ TEST(EndToEnd, ADeadCpuEndsInBoundsAndAfterwardsAnswersAreTheSame) {
     } else {
       ++lost;
       EXPECT_FALSE(status.error().reason().empty()) << status.error().to_string();
-      EXPECT_EQ(status.error().code(), ErrorCode::DeviceLost) << status.error().to_string();
+      // On a busy machine a simulated device may stand still for so long, too.
+      const bool is_slow_device = status.error().code() == ErrorCode::Timeout &&
+                                  status.error().message().find("'CPU'") == std::string::npos;
+      EXPECT_TRUE(status.error().code() == ErrorCode::DeviceLost || is_slow_device)
+          << status.error().to_string();
     }
     cpu->queue()->report_hang("a test");
     ASSERT_TRUE(cpu->queue()->reopen());
-    // On a busy machine a simulated device may stand still for so long, too.
-    for (runtime::QueuedDevice* device : made.rig.world.devices()) ASSERT_TRUE(device->reopen());
+    // What waits for a signal of the dead CPU may not have been noticed yet; its queue goes no further.
+    for (runtime::QueuedDevice* device : made.rig.world.devices()) {
+      device->report_hang("a test");
+      ASSERT_TRUE(device->reopen());
+    }
     made.linked.reset();
     made.replace_memory();
     runs = 1;

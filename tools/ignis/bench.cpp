@@ -85,7 +85,9 @@ Json stage_json(const Session& session, double load_s) {
               {"compile_s", t.compile_s},
               {"cache_s", t.cache_s},
               {"pack_s", t.pack_s},
-              {"program_load_s", t.load_s},
+              {"capture_s", t.capture_s},
+              {"link_s", t.link_s},
+              {"upload_s", t.upload_s},
               {"first_run_s", t.first_run_s},
               {"time_to_first_result_s", load_s + t.first_run_s}};
 }
@@ -141,6 +143,9 @@ Json to_json(const CompileStage& stage) {
               {"lower_s", stage.times.lower_s},
               {"compile_s", stage.times.compile_s},
               {"cache_s", stage.times.cache_s},
+              {"capture_s", stage.times.capture_s},
+              {"link_s", stage.times.link_s},
+              {"upload_s", stage.times.upload_s},
               {"first_run_s", stage.first_run_s},
               {"time_to_first_result_s", stage.load_s + stage.first_run_s},
               {"hits", stage.hits},
@@ -149,14 +154,16 @@ Json to_json(const CompileStage& stage) {
 
 void print_compile(const std::vector<CompileStage>& stages) {
   if (stages.empty()) return;
-  Table table({"programs from", "lower", "compile", "cache", "file to first result"});
+  Table table(
+      {"programs from", "lower", "compile", "cache", "link", "first run", "file to first result"});
   for (const CompileStage& stage : stages) {
     const std::string name = stage.name;
     table.add({name == "cold"       ? "the compiler"
                : name == "disk_hit" ? "the disk"
                                     : "memory",
                format_seconds(stage.times.lower_s), format_seconds(stage.times.compile_s),
-               format_seconds(stage.times.cache_s),
+               format_seconds(stage.times.cache_s), format_seconds(stage.times.link_s),
+               format_seconds(stage.first_run_s),
                format_seconds(stage.load_s + stage.first_run_s)});
   }
   std::printf("\n%s", table.to_string().c_str());
@@ -187,7 +194,9 @@ void print_stages(const Session& session, double load_s) {
                                       {"  compile", t.compile_s},
                                       {"  program cache", t.cache_s},
                                       {"  pack constants", t.pack_s},
-                                      {"  load programs", t.load_s}}) {
+                                      {"  capture", t.capture_s},
+                                      {"  link", t.link_s},
+                                      {"  upload weights", t.upload_s}}) {
     table.add({name, format_seconds(seconds)});
   }
   table.add({"first run", format_seconds(t.first_run_s)});

@@ -19,20 +19,6 @@ using engine::StoredProgram;
 
 constexpr char kActions[] = "ls, prune, verify, export and import";
 
-/// "0", "4096", "100K", "100M", "2G": bytes, in powers of 1024.
-Result<uint64_t> parse_size(const std::string& text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  const std::map<std::string_view, int> kShift = {{"", 0}, {"K", 10}, {"M", 20}, {"G", 30}};
-  const auto shift = kShift.find(unit);
-  if (error != std::errc() || shift == kShift.end() || value > (uint64_t{1} << 32)) {
-    return usage_error("--max-size takes bytes, as in 0, 4096, 100K, 100M or 2G, not '" + text +
-                       "'.");
-  }
-  return value << shift->second;
-}
-
 std::string age_text(int64_t then_ns) {
   const int64_t now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                              std::chrono::system_clock::now().time_since_epoch())
@@ -144,9 +130,10 @@ Result<Exit> cache_command(const Context& context, const CacheOptions& options) 
     return usage_error("--max-size belongs to ignis cache prune.");
   engine::StoreOptions store_options;
   store_options.folder = context.cache_folder();
+  store_options.max_bytes = context.cache_bytes();
   uint64_t max_bytes = store_options.max_bytes;
   if (!options.max_size.empty()) {
-    IGNIS_TRY_ASSIGN(max_bytes, parse_size(options.max_size));
+    IGNIS_TRY_ASSIGN(max_bytes, parse_size(options.max_size, "--max-size"));
   }
   if (store_options.folder.empty()) {
     return usage_error(

@@ -32,6 +32,23 @@ Result<int64_t> parse_int(const std::string& text, int64_t lowest, int64_t highe
   return value;
 }
 
+}  // namespace
+
+Result<uint64_t> parse_size(const std::string& text, const std::string& option) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const std::map<std::string_view, int> kShift = {{"", 0}, {"K", 10}, {"M", 20}, {"G", 30}};
+  const auto shift = kShift.find(unit);
+  if (error != std::errc() || shift == kShift.end() || value > (uint64_t{1} << 32)) {
+    return usage_error(option + " takes bytes, as in 0, 4096, 100K, 100M or 2G, not '" + text +
+                       "'.");
+  }
+  return value << shift->second;
+}
+
+namespace {
+
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   size_t from = 0;
@@ -245,6 +262,9 @@ Result<Context> Context::create(CommonOptions options) {
     IGNIS_TRY_ASSIGN(const int64_t threads, parse_int(options.threads, 1, 1024, "--threads"));
     context.threads_ = static_cast<int>(threads);
   }
+  if (!options.cache_size.empty()) {
+    IGNIS_TRY_ASSIGN(context.cache_bytes_, parse_size(options.cache_size, "--cache-size"));
+  }
   if (!(options.timeout_s > 0 && options.timeout_s < 1e9))
     return usage_error("--timeout takes seconds above 0.");
   context.seed_ = options.seed ? *options.seed : std::random_device{}();
@@ -271,6 +291,7 @@ std::shared_ptr<ProgramCache> Context::program_cache() const {
   if (options_.cache == "off") return nullptr;
   ProgramCacheOptions cache_options;
   cache_options.folder = cache_folder();
+  cache_options.max_disk_bytes = cache_bytes_;
   cache_->cache = ProgramCache::open(cache_options);
   return cache_->cache;
 }

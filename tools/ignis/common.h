@@ -33,7 +33,12 @@ struct CommonOptions {
   double timeout_s = 60;
   std::string limits_file;
   std::string cache;  ///< folder of compiled kernels, "off", or empty for the user's own
+  std::string
+      cache_size;  ///< what the folder may take, as parse_size() reads it; empty: the library's limit
 };
+
+/// "0", "4096", "100K", "100M", "2G": bytes, in powers of 1024. Errors: reason "Usage", naming the option.
+Result<uint64_t> parse_size(const std::string& text, const std::string& option);
 
 /// Options about a model and its inputs.
 struct ModelOptions {
@@ -56,6 +61,7 @@ class Context {
   SessionOptions session_options() const;
   /// Where compiled kernels are kept; empty: nowhere.
   std::string cache_folder() const;
+  uint64_t cache_bytes() const { return cache_bytes_; }
   /// The process's cache, opened when it is first asked for; null when it is off.
   std::shared_ptr<ProgramCache> program_cache() const;
   /// Writes `report` where --json asks for it. Errors: reason "File".
@@ -65,6 +71,7 @@ class Context {
   CommonOptions options_;
   onnx::Limits limits_;
   int threads_ = 0;
+  uint64_t cache_bytes_ = ProgramCacheOptions().max_disk_bytes;
   uint64_t seed_ = 0;
   struct Cache {
     bool is_open = false;

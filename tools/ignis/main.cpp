@@ -107,6 +107,9 @@ void add_common(CLI::App& app, CommonOptions& c) {
   app.add_option("--cache", c.cache,
                  "Folder of compiled kernels, or off; ~/.cache/ignis when nothing is said")
       ->envname("IGNIS_CACHE");
+  app.add_option("--cache-size", c.cache_size,
+                 "What that folder may take, such as 100M or 2G; 512M when nothing is said")
+      ->envname("IGNIS_CACHE_SIZE");
   app.set_config("--config", "", "File of options (key=value lines)")->envname("IGNIS_CONFIG");
   app.set_version_flag("--version", [] {
     std::string text = "ignis " + version_text() + "\ntargets: cpu (llvm: ";

@@ -149,7 +149,10 @@ Json make_trace(const StageTimes& stages, const ProfiledRuns& runs) {
                                       {"lower", stages.lower_s},
                                       {"compile", stages.compile_s},
                                       {"pack constants", stages.pack_s},
-                                      {"load programs", stages.load_s}}) {
+                                      {"capture", stages.capture_s},
+                                      {"link", stages.link_s},
+                                      {"upload weights", stages.upload_s},
+                                      {"first run", stages.first_run_s}}) {
     if (seconds > 0) events.push_back(span(name, "load", now_s, seconds));
     now_s += seconds;
   }

@@ -15,6 +15,7 @@ constexpr std::string_view kPrefix = "IGNIS_";
 
 constexpr SettingInfo kSettings[] = {
     {"CACHE", "folder of compiled kernels, or off"},
+    {"CACHE_SIZE", "what the folder of compiled kernels may take, such as 100M"},
     {"COLOR", "auto, always or never"},
     {"CONFIG", "file of options"},
     {"CPUS", "list of CPUs to run on, such as 0,2-3"},

@@ -281,13 +281,16 @@ Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
                                     const std::shared_ptr<runtime::Device>& device,
                                     const GraphOptions& options) {
   IGNIS_TRY_ASSIGN(PlannedGraph planned, plan_graph(inputs, outputs, device, options));
-  const Clock::time_point begin = Clock::now();
+  const Clock::time_point capture_begin = Clock::now();
   IGNIS_TRY_ASSIGN(
       planned.plan.captured,
       capture_plan(planned.plan, device, options.target ? *options.target : device->target(),
                    options.program_cache));
+  planned.times.capture_s = seconds_since(capture_begin);
+  const Clock::time_point link_begin = Clock::now();
   IGNIS_TRY_ASSIGN(exec::Model executable, exec::Model::create(std::move(planned.plan), device));
-  planned.times.load_s = seconds_since(begin);
+  planned.times.upload_s = 1e-9 * static_cast<double>(executable.prepared().uploaded.took_ns);
+  planned.times.link_s = seconds_since(link_begin) - planned.times.upload_s;
   return CompiledGraph{std::move(executable), std::move(planned.stored), planned.times,
                        std::move(planned.passes), std::move(planned.lookups)};
 }

@@ -84,7 +84,7 @@ class ProgramStore {
   Database database_;
   std::unique_ptr<Statements> statements_;
   std::vector<Digest> touched_;
-  bool has_put_ = false;
+  bool has_put_ = true;  // at first: the limit may be a smaller one than before
 
  public:
   ~ProgramStore();

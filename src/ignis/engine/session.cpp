@@ -150,10 +150,11 @@ Status Session::State::take_artifact(const exec::Artifact& artifact, const std::
   Result<exec::Plan> plan = artifact.plan_for(device->target(), part);
   if (!plan) return std::move(plan).error().with_context(path);
   times.import_s += seconds_since(begin);
-  const Clock::time_point load_begin = Clock::now();
+  const Clock::time_point link_begin = Clock::now();
   IGNIS_TRY_ASSIGN(exec::Model executable, exec::Model::create(*std::move(plan), device));
+  times.upload_s = 1e-9 * static_cast<double>(executable.prepared().uploaded.took_ns);
+  times.link_s = seconds_since(link_begin) - times.upload_s;
   program.emplace(std::move(executable));
-  times.load_s = seconds_since(load_begin);
   for (const exec::Port& port : program->plan().inputs) {
     inputs.push_back({port.name, port.dtype, port.shape});
   }

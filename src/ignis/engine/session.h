@@ -23,9 +23,12 @@ namespace ignis {
 
 /// Where time went, in seconds. Filled as it happens; a stage that did not happen is 0.
 struct StageTimes {
-  double import_s = 0, schedule_s = 0, lower_s = 0, compile_s = 0, load_s = 0, pack_s = 0,
-         first_run_s = 0;
-  double cache_s = 0;  ///< asking the program cache and filling it
+  double import_s = 0, schedule_s = 0, lower_s = 0, compile_s = 0, pack_s = 0;
+  double cache_s = 0;    ///< asking the program cache and filling it
+  double capture_s = 0;  ///< deciding how queues run the plan
+  double link_s = 0;     ///< loading programs, and memory and commands for a device
+  double upload_s = 0;  ///< bringing weights to the device; on the CPU they are used where they are
+  double first_run_s = 0;
 };
 
 struct PassTime {

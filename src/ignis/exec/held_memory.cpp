@@ -32,6 +32,8 @@ bool same_buffers(const Captured& a, const Captured& b) {
                     });
 }
 
+constexpr uint64_t kZerosBytes = uint64_t{1} << 20;  // the host's copy of zeros for a device
+
 }  // namespace
 
 Status upload(Machine& machine, const Placement& to, std::span<const std::byte> bytes,
@@ -62,6 +64,20 @@ Status upload(Machine& machine, const Placement& to, std::span<const std::byte> 
   return Status::ok();
 }
 
+namespace {
+
+Status upload_zeros(Machine& machine, const Placement& to, UploadCounts& counts) {
+  const std::vector<std::byte> zeros(std::min<uint64_t>(to.size_bytes, kZerosBytes));
+  for (uint64_t begin = 0; begin < to.size_bytes; begin += zeros.size()) {
+    const uint64_t size_bytes = std::min<uint64_t>(zeros.size(), to.size_bytes - begin);
+    IGNIS_TRY(upload(machine, {to.memory, to.offset_bytes + begin, size_bytes},
+                     std::span(zeros).first(size_bytes), counts));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
 HeldStore::HeldStore(CapturedRef captured) : captured_(std::move(captured)) {
   for (const HeldBuffer& held : captured_->held) {
     const auto& buffer = captured_->queues->queues().buffers[static_cast<size_t>(held.buffer)];
@@ -88,7 +104,7 @@ bool HeldStore::adopt(const CapturedRef& captured) {
 
 Status HeldStore::make_arenas(Machine& machine) {
   struct Request {
-    Placement* to;
+    size_t held, lane;
     uint64_t offset_bytes, size_bytes;
   };
   struct Arena {
@@ -120,15 +136,17 @@ Status HeldStore::make_arenas(Machine& machine) {
         return Error(ErrorCode::OutOfMemory,
                      "The held buffers on '" + owner + "' take more than 64 bits of bytes.");
       }
-      arena.requests.push_back({&to, offset, buffer.size_bytes});
+      arena.requests.push_back({i, lane, offset, buffer.size_bytes});
       arena.size_bytes = *end;
     }
   }
   for (const auto& [owner, arena] : arenas) {
     IGNIS_TRY_ASSIGN(const Placement block,
                      machine.allocate(owner, arena.size_bytes, runtime::Purpose::Data));
-    for (const Request& request : arena.requests) {
-      *request.to = {block.memory, block.offset_bytes + request.offset_bytes, request.size_bytes};
+    const bool is_zeroed = owner == machine.options().host_name;
+    for (const auto& [held, lane, offset_bytes, size_bytes] : arena.requests) {
+      memory_[held].lanes[lane] = {block.memory, block.offset_bytes + offset_bytes, size_bytes};
+      if (is_zeroed && captured_->held[held].kind == HeldKind::Scratch) is_filled_[held][lane] = 1;
     }
   }
   return Status::ok();
@@ -145,8 +163,7 @@ Status HeldStore::fill_lane(Machine& machine, size_t held, size_t lane, UploadCo
     IGNIS_TRY(upload(machine, memory_[held].lanes[lane], of.bytes[lane].bytes, counts));
     had_start_[held][lane] = 1;
   } else if (of.kind == HeldKind::Scratch) {
-    const std::vector<std::byte> zeros(memory_[held].lanes[lane].size_bytes);
-    IGNIS_TRY(upload(machine, memory_[held].lanes[lane], zeros, counts));
+    IGNIS_TRY(upload_zeros(machine, memory_[held].lanes[lane], counts));
   } else {
     is_lost_[held][lane] = 1;
   }
@@ -156,11 +173,13 @@ Status HeldStore::fill_lane(Machine& machine, size_t held, size_t lane, UploadCo
 
 Status HeldStore::fill(Machine& machine, UploadCounts& counts) {
   IGNIS_TRY(make_arenas(machine));
+  const int64_t begin_ns = machine.clock().now_ns();
   for (size_t i = 0; i < memory_.size(); ++i) {
     for (size_t lane = 0; lane < memory_[i].lanes.size(); ++lane) {
       if (is_filled_[i][lane] == 0) IGNIS_TRY(fill_lane(machine, i, lane, counts));
     }
   }
+  counts.took_ns += machine.clock().now_ns() - begin_ns;
   return Status::ok();
 }
 

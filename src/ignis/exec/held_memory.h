@@ -23,6 +23,11 @@ inline constexpr uint64_t kHeldAlignmentBytes = 256;
 struct UploadCounts {
   uint64_t bytes = 0;
   uint64_t pieces = 0;
+  int64_t took_ns = 0;  ///< of held buffers
+
+  UploadCounts since(const UploadCounts& earlier) const {
+    return {bytes - earlier.bytes, pieces - earlier.pieces, took_ns - earlier.took_ns};
+  }
 };
 
 /// The memory of a capture's held buffers on one machine, and which of it holds what it should. Memory of the capture itself is

@@ -70,7 +70,7 @@ class Machine {
   int owner_index(std::string_view name) const;
   size_t device_count() const { return options_.devices.size(); }
 
-  /// Memory of `owner`, a device or the host: where the backend wants it, or allocated.
+  /// Memory of `owner`, a device or the host: where the backend wants it, or allocated. The host's is zeroed.
   /// Errors: NotFound, OutOfMemory, DeviceLost.
   Result<Placement> allocate(const std::string& owner, uint64_t size_bytes,
                              runtime::Purpose purpose);

@@ -110,7 +110,7 @@ struct Model::State {
   std::shared_ptr<runtime::Device> device;
   std::shared_ptr<Machine> machine;
   std::shared_ptr<Replay> replay;
-  int64_t link_ns = 0;
+  PrepareReport prepared;
   std::vector<RawPort> inputs, outputs;  // scratch
 };
 
@@ -153,8 +153,7 @@ Result<Model> Model::create(Plan plan, std::shared_ptr<runtime::Device> device) 
   state->machine = Machine::create(std::move(machine_options));
   state->plan = std::move(plan);
   IGNIS_TRY_ASSIGN(state->replay, Replay::create(state->plan.captured, state->machine));
-  IGNIS_TRY_ASSIGN(const PrepareReport report, state->replay->prepare(RunOptions().limits, false));
-  state->link_ns = report.link_ns;
+  IGNIS_TRY_ASSIGN(state->prepared, state->replay->prepare(RunOptions().limits, false));
   state->inputs.resize(state->plan.inputs.size());
   state->outputs.resize(state->plan.outputs.size());
   return Model(std::move(state));
@@ -163,7 +162,7 @@ Result<Model> Model::create(Plan plan, std::shared_ptr<runtime::Device> device) 
 const Plan& Model::plan() const { return state_->plan; }
 const std::shared_ptr<Machine>& Model::machine() const { return state_->machine; }
 const std::shared_ptr<runtime::Device>& Model::device() const { return state_->device; }
-int64_t Model::link_ns() const { return state_->link_ns; }
+const PrepareReport& Model::prepared() const { return state_->prepared; }
 
 Status Model::state() const { return state_->device->state(); }
 

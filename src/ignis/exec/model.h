@@ -28,8 +28,8 @@ class Model {
   const Plan& plan() const;
   const std::shared_ptr<Machine>& machine() const;
   const std::shared_ptr<runtime::Device>& device() const;
-  /// Getting ready: programs, arena and words. Done by create().
-  int64_t link_ns() const;
+  /// Getting ready: programs, arena, weights and words. Done by create().
+  const PrepareReport& prepared() const;
   /// Whether the device was lost, by a run here or, on shared threads, elsewhere.
   Status state() const;
 

@@ -216,7 +216,7 @@ Result<PrepareReport> Replay::prepare(const WaitLimits& limits, bool makes_dry_r
       report.made_dry_run = true;
     }
   }
-  report.uploaded = {uploaded_.bytes - before.bytes, uploaded_.pieces - before.pieces};
+  report.uploaded = uploaded_.since(before);
   return report;
 }
 

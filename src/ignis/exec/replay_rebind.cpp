@@ -1,10 +1,10 @@
 // What happens to a replay between its runs: memory is let go, devices come back, schedules and state are replaced.
 
+#include "ignis/base/compare.h"
 #include "ignis/exec/replay.h"
 #include "ignis/runtime/reasons.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -14,7 +14,7 @@ using runtime::WaitLimits;
 
 namespace {
 
-Error reference_mismatch(const std::string& output, size_t element, const std::string& got,
+Error reference_mismatch(const std::string& output, int64_t element, const std::string& got,
                          const std::string& expected) {
   return Error(ErrorCode::Internal,
                "After the rebind element " + std::to_string(element) + " of output '" + output +
@@ -23,40 +23,23 @@ Error reference_mismatch(const std::string& output, size_t element, const std::s
                "ReferenceMismatch");
 }
 
-template <typename T>
-Status compare_floats(const std::string& output, std::span<const std::byte> got,
-                      std::span<const std::byte> expected, const ReferenceFrame& frame) {
-  for (size_t i = 0; i < expected.size() / sizeof(T); ++i) {
-    T a = 0, b = 0;
-    std::memcpy(&a, got.data() + i * sizeof(T), sizeof a);
-    std::memcpy(&b, expected.data() + i * sizeof(T), sizeof b);
-    const auto x = static_cast<double>(a), y = static_cast<double>(b);
-    const bool is_same = x == y || (std::isnan(x) && std::isnan(y));
-    if (is_same || std::abs(x - y) <= frame.absolute + frame.relative * std::abs(y)) continue;
-    return reference_mismatch(output, i, std::to_string(x), std::to_string(y));
-  }
-  return Status::ok();
-}
-
-Status compare(const CapturedOutput& output, std::span<const std::byte> got,
-               std::span<const std::byte> expected, const ReferenceFrame& frame) {
+Status check_output(const CapturedOutput& output, std::span<const std::byte> got,
+                    std::span<const std::byte> expected, const ReferenceFrame& frame) {
   if (got.size() != expected.size()) {
     return Error(ErrorCode::InvalidArgument,
                  "Output '" + output.name + "' has " + std::to_string(got.size()) +
                      " bytes; its reference has " + std::to_string(expected.size()) + ".",
                  "BadReference");
   }
-  if (output.dtype == DType::Float32) {
-    return compare_floats<float>(output.name, got, expected, frame);
-  }
-  if (output.dtype == DType::Float64) {
-    return compare_floats<double>(output.name, got, expected, frame);
-  }
-  const auto [a, b] = std::mismatch(got.begin(), got.end(), expected.begin());
-  if (a == got.end()) return Status::ok();
-  return reference_mismatch(output.name, static_cast<size_t>(a - got.begin()),
-                            "byte " + std::to_string(static_cast<int>(*a)),
-                            std::to_string(static_cast<int>(*b)));
+  const Shape flat = {static_cast<int64_t>(expected.size()) / size_bytes(output.dtype)};
+  const HostTensor got_values{output.dtype, flat, {got.begin(), got.end()}};
+  const HostTensor expected_values{output.dtype, flat, {expected.begin(), expected.end()}};
+  Tolerance tolerance;
+  if (is_float(output.dtype)) tolerance = {frame.absolute, frame.relative};
+  const Comparison result = compare(got_values, expected_values, tolerance);
+  if (result.passed) return Status::ok();
+  return reference_mismatch(output.name, result.worst, std::to_string(result.worst_got),
+                            std::to_string(result.worst_want));
 }
 
 }  // namespace
@@ -163,7 +146,7 @@ Result<RebindReport> Replay::rebind(const RebindOptions& options) {
   IGNIS_TRY(make_ready(until(end_ns, options.limits)));
   IGNIS_TRY(check_references(options, end_ns, report));
   is_stale_ = false;
-  report.uploaded = {uploaded_.bytes - uploaded.bytes, uploaded_.pieces - uploaded.pieces};
+  report.uploaded = uploaded_.since(uploaded);
   report.lost_state = held_.lost();
   report.total_ns = now_ns() - begin_ns;
   return report;
@@ -226,7 +209,7 @@ Status Replay::check_reference(const ReferenceFrame& frame, const WaitLimits& li
   for (size_t i = 0; i < captured_->outputs.size(); ++i) {
     std::vector<std::byte> got(captured_->outputs[i].range.size_bytes);
     IGNIS_TRY(result.read(static_cast<int>(i), got, until(end_ns, limits)));
-    IGNIS_TRY(compare(captured_->outputs[i], got, frame.outputs[i], frame));
+    IGNIS_TRY(check_output(captured_->outputs[i], got, frame.outputs[i], frame));
   }
   return Status::ok();
 }

@@ -146,6 +146,7 @@ class QueuedDevice {
   virtual bool try_lock_submission(int64_t deadline_ns) = 0;
   virtual void unlock_submission() = 0;
 
+  /// Of the device that is the host: zeroed memory.
   virtual Result<MemoryRef> allocate(uint64_t size_bytes, Purpose purpose) = 0;
   /// The address at which this device reaches `memory`; maps it when it has not yet. A success is kept.
   /// Errors: Unsupported with the reason NotMappable; DeviceLost.
