@@ -3,6 +3,7 @@
 #include "ignis/schedule/schedule.h"
 #include "ignis/tensor/tensor.h"
 
+#include "tests/compiler/run_schedule.h"
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -143,6 +144,50 @@ TEST(Threads, NoThreadHasMuchMoreToDoThanTheOthers) {
       const double mean = static_cast<double>(sum_of(counts)) / threads;
       EXPECT_EQ(sum_of(counts), c.out * c.rows * c.columns);
       EXPECT_LE(static_cast<double>(*std::max_element(counts.begin(), counts.end())), 1.2 * mean);
+    }
+  }
+}
+
+// The mean of a plane for each channel, and its relatives: by rows first where several threads share the work.
+TEST(Threads, LongReductionsAreSplitByRows) {
+  const auto g = std::make_shared<ir::Graph>();
+  test::Case c;
+  c.inputs = {Tensor::input(g, 0, "x", DType::Float32, {1, 37, 53, 41}),
+              Tensor::input(g, 1, "y", DType::Float32, {3, 61, 67}),
+              Tensor::input(g, 2, "z", DType::Float32, {2, 19, 23, 47})};
+  const Tensor x = c.inputs[0], y = c.inputs[1], z = c.inputs[2];
+  c.outputs = {global_avg_pool(relu(x) + 0.5), max(x * x, {2, 3}, true), sum(y, {0, 1, 2}),
+               min(z, {1, 3}), relu(sum(z, {0, 2, 3}) - 1.0)};
+  for (size_t i = 0; i < c.inputs.size(); ++i)
+    c.values.push_back(test::random_tensor(c.inputs[i].shape(), 40 + i));
+  const std::vector<HostTensor> expected = c.expected();
+  test::RunOptions run;
+  run.config.target = detect_host_target();
+  size_t kernels = 0;
+  for (const bool splits : {false, true}) {
+    for (const bool chooses : {false, true}) {
+      for (const int threads : {1, 2, 5}) {
+        SCOPED_TRACE(std::to_string(threads) + (splits ? " threads, split" : " threads"));
+        schedule::Options options;
+        options.split_reduces = splits;
+        options.choose_layouts = chooses;
+        run.config.target.threads = threads;
+        const auto s =
+            schedule::make_schedule(c.input_nodes(), c.output_nodes(), run.config.target, options);
+        ASSERT_TRUE(s.has_value()) << s.error().to_string();
+        const auto got = test::run_schedule(*s, c.values, run);
+        ASSERT_TRUE(got.has_value()) << got.error().to_string();
+        // Sums of at most 4,087 values up to 2, or 4: each addition rounds by 2^-24 of a partial sum.
+        for (size_t i = 0; i < expected.size(); ++i)
+          EXPECT_LE(test::max_error((*got)[i], expected[i]), 1e-4) << i;
+        if (!chooses) continue;
+        if (!splits) kernels = s->kernels.size();
+        if (splits && threads == 1) {
+          EXPECT_EQ(s->kernels.size(), kernels);
+        } else if (splits && threads == 2) {
+          EXPECT_GT(s->kernels.size(), kernels);
+        }
+      }
     }
   }
 }

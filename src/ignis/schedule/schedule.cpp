@@ -7,6 +7,7 @@
 #include "ignis/schedule/layout.h"
 #include "ignis/schedule/memory_plan.h"
 #include "ignis/schedule/split.h"
+#include "ignis/schedule/split_reduce.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -141,6 +142,7 @@ Result<Schedule> make_schedule(const std::vector<Node>& inputs, const std::vecto
   }
   mark_load_time(schedule, drafts);
   if (options.choose_layouts) choose_layouts(schedule, drafts, target);
+  if (options.split_reduces) split_reduces(schedule, drafts, target);
   std::stable_partition(drafts.begin(), drafts.end(), [](const Draft& d) { return d.at_load; });
   for (const Draft& d : drafts) schedule.kernels.push_back(finish(g, schedule, d));
   chain_rows(schedule, target, options.chain);

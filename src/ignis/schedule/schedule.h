@@ -68,6 +68,7 @@ struct Options {
   bool choose_layouts = true;  ///< off: everything planar
   bool fuse = true;            ///< off: every elementwise and reduce node is a kernel of its own
   Chain chain = Chain::Auto;
+  bool split_reduces = true;   ///< off: a reduction is one kernel, however many threads there are
 };
 
 /// Splits the tensor graph below `outputs` into kernels, chooses layouts and plans memory. `inputs` are the Param

@@ -262,7 +262,9 @@ void Chooser::choose_tile() {
     // Nothing is read twice. Where the sum is long, a step reads as much of a row as registers can take.
     int64_t points = 1;
     for (const int a : reduces.front()->axes) points *= extent(a);
-    const int64_t widest = points > 64 ? target_.vector_registers / 2 : 4;
+    int64_t widest = points > 64 ? target_.vector_registers / 2 : 4;
+    if (outputs().size() == 1 && target_.threads > 1)
+      widest = std::min(widest, ceil_div(vectors, 2 * target_.threads));
     plan_.vectors = static_cast<int>(std::min<int64_t>(vectors, panel > 0 ? width : widest));
     return;
   }
