@@ -130,12 +130,12 @@ TEST_F(Errors, DamagedCachesAndExportsAreSix) {
   refuses(changed, "do not have its digest");
   changed = whole;
   changed[8] = 77;
-  refuses(changed, "has format 77; this Ignis reads 1");
+  refuses(changed, "has format 77; this Ignis reads ");
   expect_error({"cache", "import", folder_.path("absent"), "--cache", c}, 6, "absent");
   expect_error({"cache", "import", folder_.path(""), "--cache", c}, 6, "no regular file");
   expect_error({"cache", "export", folder_.path("no/folder"), "--cache", c}, 6, "no/folder");
-  std::filesystem::remove(c + "/v1/index.sqlite-wal");
-  std::ofstream(c + "/v1/index.sqlite", std::ios::trunc) << std::string(8192, 'x');
+  std::filesystem::remove(c + "/v2/index.sqlite-wal");
+  std::ofstream(c + "/v2/index.sqlite", std::ios::trunc) << std::string(8192, 'x');
   for (const char* action : {"ls", "verify", "prune"})
     expect_error({"cache", action, "--cache", c}, 6, "Delete the folder");
   EXPECT_EQ(run_tool({"run", small_, "--input", "x:zeros", "--cache", c}).exit_code, 0);

@@ -33,6 +33,7 @@ struct ProfileOptions {
   int runs = 20, top = 30;
   std::string by = "call";  ///< "call", "kernel", "op", "layer"
   std::string trace_file;
+  bool shows_schedules = false;
 };
 Result<Exit> profile_command(const Context& context, const ProfileOptions& options);
 

@@ -91,9 +91,11 @@ RunStages median_stages(const ProfiledRuns& runs) {
           median_of(runs, [](const ProfiledRun& run) { return run.stages.completion_s; })};
 }
 
-std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by) {
+std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by,
+                               const Roofline* roofline) {
   std::vector<ProfileRow> rows;
   std::map<std::string, size_t> row_of;
+  std::vector<double> slowest;  // of a row's calls
   for (size_t i = 0; i < calls.size(); ++i) {
     const CallInfo& call = calls[i];
     const auto [at, is_new] = row_of.emplace(key_of(call, i, by), rows.size());
@@ -101,38 +103,63 @@ std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by)
       ProfileRow row;
       row.name = by == ProfileBy::Call ? call.kernel : at->first;
       if (by == ProfileBy::Call) row.layer = call.layer;
+      if (by == ProfileBy::Call || by == ProfileBy::Kernel) row.schedule = call.schedule;
       rows.push_back(std::move(row));
+      slowest.push_back(-1);
     }
     ProfileRow& row = rows[at->second];
     ++row.calls;
     row.seconds += call.seconds;
     row.flops += call.flops;
     row.bytes += call.bytes;
+    if (roofline == nullptr) continue;
+    const LeastTime least = least_time(*roofline, call.flops, call.bytes);
+    row.least_s += least.seconds;
+    if (call.seconds > slowest[at->second]) row.bound = least.bound;
+    slowest[at->second] = std::max(slowest[at->second], call.seconds);
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
   return rows;
 }
 
-void print_profile(const std::vector<ProfileRow>& rows, int top) {
-  double total = 0, sum = 0;
+void print_profile(const std::vector<ProfileRow>& rows, int top, bool shows_schedules) {
+  double total = 0, sum = 0, least = 0;
   int calls = 0;
   for (const ProfileRow& row : rows) {
     total += row.seconds;
+    least += row.least_s;
     calls += row.calls;
   }
-  Table table({"name", "calls", "time", "%", "cum %", "GFLOP/s", "GB/s", "layer"});
+  const bool has_roofline = least > 0;
+  std::vector<std::string> head = {"name", "calls", "time", "%", "cum %", "GFLOP/s", "GB/s"};
+  if (has_roofline) head.insert(head.end(), {"% of roof", "bound by"});
+  head.emplace_back("layer");
+  if (shows_schedules) head.emplace_back("schedule");
+  Table table(head);
   for (size_t i = 0; i < rows.size() && i < static_cast<size_t>(top); ++i) {
     const ProfileRow& row = rows[i];
     sum += row.seconds;
     const double s = std::max(row.seconds, 1e-12);
-    table.add({row.name.substr(0, 60), std::to_string(row.calls), format_seconds(row.seconds),
-               format_number(100 * row.seconds / total, 3), format_number(100 * sum / total, 3),
-               format_number(row.flops / s * 1e-9, 3), format_number(row.bytes / s * 1e-9, 3),
-               row.layer.substr(0, 40)});
+    std::vector<std::string> cells = {row.name.substr(0, 60),
+                                      std::to_string(row.calls),
+                                      format_seconds(row.seconds),
+                                      format_number(100 * row.seconds / total, 3),
+                                      format_number(100 * sum / total, 3),
+                                      format_number(row.flops / s * 1e-9, 3),
+                                      format_number(row.bytes / s * 1e-9, 3)};
+    if (has_roofline)
+      cells.insert(cells.end(), {format_number(100 * row.least_s / s, 3), row.bound});
+    cells.push_back(row.layer.substr(0, 40));
+    if (shows_schedules) cells.push_back(row.schedule);
+    table.add(cells);
   }
-  std::printf("\n%s%d calls, %s in kernels\n", table.to_string().c_str(), calls,
+  std::printf("\n%s%d calls, %s in kernels", table.to_string().c_str(), calls,
               format_seconds(total).c_str());
+  if (has_roofline)
+    std::printf(", %s %% of what the machine can do",
+                format_number(100 * least / total, 3).c_str());
+  std::printf("\n");
 }
 
 Json to_json(const RunStages& stages) {
@@ -199,7 +226,8 @@ Result<Exit> profile_command(const Context& context, const ProfileOptions& optio
   IGNIS_TRY_ASSIGN(ProfiledRuns warm_up, profile_runs(session, bound, 3));
   IGNIS_TRY_ASSIGN(const ProfiledRuns runs, profile_runs(session, bound, options.runs));
   progress.clear();
-  const std::vector<ProfileRow> rows = sum_by(median_calls(runs), by->second);
+  const Roofline roofline = measure_roofline(session.target());
+  const std::vector<ProfileRow> rows = sum_by(median_calls(runs), by->second, &roofline);
   if (!options.trace_file.empty()) {
     Status written = write_file(
         options.trace_file,
@@ -207,7 +235,16 @@ Result<Exit> profile_command(const Context& context, const ProfileOptions& optio
             "\n");
     if (!written) return as_file(std::move(written).error());
   }
-  if (context.prints_text()) print_profile(rows, options.top);
+  if (context.prints_text()) {
+    print_profile(rows, options.top, options.shows_schedules);
+    std::printf("%d threads reach %s GFLOP/s", roofline.threads,
+                format_number(roofline.flops_per_s * 1e-9, 3).c_str());
+    for (const Roofline::Level& level : roofline.levels) {
+      std::printf(", %s GB/s from %s", format_number(level.bytes_per_s * 1e-9, 3).c_str(),
+                  level.name.c_str());
+    }
+    std::printf("\n");
+  }
   Json report{{"schema", "ignis.profile/1"},
               {"model", model.path},
               {"device", context.options().device},
@@ -215,13 +252,19 @@ Result<Exit> profile_command(const Context& context, const ProfileOptions& optio
               {"by", options.by},
               {"runs", options.runs}};
   report["stages"] = to_json(median_stages(runs));
+  report["roofline"] = {{"threads", roofline.threads}, {"flops_per_s", roofline.flops_per_s}};
+  for (const Roofline::Level& level : roofline.levels)
+    report["roofline"]["bytes_per_s"][level.name] = level.bytes_per_s;
   for (const ProfileRow& row : rows) {
     report["rows"].push_back({{"name", row.name},
                               {"layer", row.layer},
                               {"calls", row.calls},
                               {"seconds", row.seconds},
                               {"flops", row.flops},
-                              {"bytes", row.bytes}});
+                              {"bytes", row.bytes},
+                              {"least_s", row.least_s},
+                              {"bound", row.bound},
+                              {"schedule", row.schedule}});
   }
   IGNIS_TRY(context.write_json(report));
   return Exit::Ok;

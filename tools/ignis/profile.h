@@ -3,6 +3,7 @@
 #include "ignis/engine/session.h"
 
 #include "tools/ignis/common.h"
+#include "tools/ignis/roofline.h"
 
 #include <string>
 #include <vector>
@@ -41,14 +42,18 @@ struct ProfileRow {
   std::string layer;  ///< of a single call
   int calls = 0;
   double seconds = 0, flops = 0, bytes = 0;
+  double least_s = 0;    ///< what the machine would need at its best; 0: not measured
+  std::string bound;     ///< "fma" or the level of memory that bounds the slowest of its calls
+  std::string schedule;  ///< of a single call or kernel
 };
 /// Op: the operators that a kernel's name begins with, in the model's words ("conv_relu"). Layer: calls that compute the
 /// same layers.
 enum class ProfileBy : uint8_t { Call, Kernel, Op, Layer };
-/// The rows, the slowest first; equal ones in order of first appearance.
-std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by);
-/// The first `top` rows with shares, rates and the total.
-void print_profile(const std::vector<ProfileRow>& rows, int top);
+/// The rows, the slowest first; equal ones in order of first appearance. `roofline` (may be null) gives what bounds them.
+std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by,
+                               const Roofline* roofline = nullptr);
+/// The first `top` rows with shares, rates and the total; below each its schedule, if it is wanted.
+void print_profile(const std::vector<ProfileRow>& rows, int top, bool shows_schedules = false);
 
 /// Trace events as chrome://tracing and Perfetto read them (microseconds): the stages of loading one after the other, then
 /// the runs, each with its submit, its calls by the device's time stamps, and its completion.

@@ -65,13 +65,13 @@ class Planner {
         buffer_of_(schedule.buffers.size(), -1),
         program_of_(kernels.programs.size(), -1) {}
 
-  /// `stored` gets one entry for each call.
+  /// `details` gets one entry for each call.
   exec::Plan make(const std::vector<KernelName>& names, const FoldedGraph& folded,
-                  std::vector<StoredValue>& stored) {
+                  std::vector<CallDetails>& details) {
     for (size_t k = 0; k < schedule_.kernels.size(); ++k) {
       if (schedule_.kernels[k].at_load) continue;
       add_call(k, names[k]);
-      stored.push_back(stored_value(schedule_.kernels[k], folded));
+      details.push_back(call_details(k, folded));
     }
     for (size_t i = 0; i < schedule_.inputs.size(); ++i) {
       plan_.inputs.push_back(port(schedule_.inputs[i], options_.input_names, "input_", i));
@@ -87,7 +87,7 @@ class Planner {
   int buffer(int scheduled);
   int program(int compiled);
   void add_call(size_t kernel, const KernelName& name);
-  StoredValue stored_value(const schedule::Kernel& kernel, const FoldedGraph& folded) const;
+  CallDetails call_details(size_t scheduled, const FoldedGraph& folded) const;
   exec::Port port(int scheduled, const std::vector<std::string>& names, const char* prefix,
                   size_t index);
 
@@ -157,21 +157,24 @@ void Planner::add_call(size_t kernel, const KernelName& name) {
   plan_.calls.push_back(std::move(call));
 }
 
-StoredValue Planner::stored_value(const schedule::Kernel& kernel, const FoldedGraph& folded) const {
-  StoredValue stored;
-  if (kernel.written.empty()) return stored;
-  stored.slot = kernel.written[0];
-  const int index = kernel.buffers[static_cast<size_t>(stored.slot)];
+CallDetails Planner::call_details(size_t scheduled, const FoldedGraph& folded) const {
+  const schedule::Kernel& kernel = schedule_.kernels[scheduled];
+  CallDetails details;
+  details.schedule =
+      kernels_.programs[static_cast<size_t>(kernels_.program_of[scheduled])].schedule;
+  if (kernel.written.empty()) return details;
+  details.slot = kernel.written[0];
+  const int index = kernel.buffers[static_cast<size_t>(details.slot)];
   const schedule::Buffer& to = schedule_.buffers[static_cast<size_t>(index)];
-  stored.dtype = to.dtype;
-  stored.shape = to.shape;
-  stored.layout = to.layout;
+  details.dtype = to.dtype;
+  details.shape = to.shape;
+  details.layout = to.layout;
   // The last layer is what the kernel stores. In a concatenation the buffer is larger than the value.
-  if (kernel.layers.empty() || kernel.layers.back().shape() != to.shape) return stored;
-  stored.node = kernel.layers.back();
-  const auto original = folded.original.find(stored.node);
-  if (original != folded.original.end()) stored.node = original->second;
-  return stored;
+  if (kernel.layers.empty() || kernel.layers.back().shape() != to.shape) return details;
+  details.node = kernel.layers.back();
+  const auto original = folded.original.find(details.node);
+  if (original != folded.original.end()) details.node = original->second;
+  return details;
 }
 
 exec::Port Planner::port(int scheduled, const std::vector<std::string>& names, const char* prefix,
@@ -235,7 +238,7 @@ Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
                                 const std::shared_ptr<runtime::Device>& device,
                                 const GraphOptions& options) {
   PlannedGraph planned;
-  StageTimes& times = planned.times;
+  StageTimes& times = planned.report.times;
   const Clock::time_point begin = Clock::now();
   const Target& target = options.target ? *options.target : device->target();
   schedule::Options schedule_options;
@@ -270,9 +273,10 @@ Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
                                                runtime::deadline_after(options.timeout)));
   }
   times.pack_s = constants.pack_s;
-  planned.plan = Planner(schedule, kernels, constants, options).make(names, folded, planned.stored);
-  planned.passes = std::move(kernels.passes);
-  planned.lookups = std::move(kernels.lookups);
+  planned.plan =
+      Planner(schedule, kernels, constants, options).make(names, folded, planned.report.calls);
+  planned.report.passes = std::move(kernels.passes);
+  planned.report.lookups = std::move(kernels.lookups);
   return planned;
 }
 
@@ -286,13 +290,13 @@ Result<CompiledGraph> compile_graph(const std::vector<ir::Node>& inputs,
       planned.plan.captured,
       capture_plan(planned.plan, device, options.target ? *options.target : device->target(),
                    options.program_cache));
-  planned.times.capture_s = seconds_since(capture_begin);
+  StageTimes& times = planned.report.times;
+  times.capture_s = seconds_since(capture_begin);
   const Clock::time_point link_begin = Clock::now();
   IGNIS_TRY_ASSIGN(exec::Model executable, exec::Model::create(std::move(planned.plan), device));
-  planned.times.upload_s = 1e-9 * static_cast<double>(executable.prepared().uploaded.took_ns);
-  planned.times.link_s = seconds_since(link_begin) - planned.times.upload_s;
-  return CompiledGraph{std::move(executable), std::move(planned.stored), planned.times,
-                       std::move(planned.passes), std::move(planned.lookups)};
+  times.upload_s = 1e-9 * static_cast<double>(executable.prepared().uploaded.took_ns);
+  times.link_s = seconds_since(link_begin) - times.upload_s;
+  return CompiledGraph{std::move(executable), std::move(planned.report)};
 }
 
 }  // namespace ignis::engine

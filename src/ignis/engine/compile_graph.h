@@ -37,8 +37,10 @@ struct GraphOptions {
   std::shared_ptr<ProgramCache> program_cache;  ///< null: every kernel is compiled
 };
 
-/// What a call of the program writes, for comparing it with a reference: the buffer at `slot` in `layout`.
-struct StoredValue {
+/// What is known of a call beside what running it takes.
+struct CallDetails {
+  std::string schedule;  ///< actions of its program; empty: unknown
+  // What it writes, for comparing it with a reference: the buffer at `slot` in `layout`.
   int slot = 0;
   DType dtype = DType::Float32;
   Shape shape;  ///< logical
@@ -47,13 +49,18 @@ struct StoredValue {
   ir::Node node;
 };
 
-/// A tensor graph as plain data, and where the time went.
-struct PlannedGraph {
-  exec::Plan plan;
-  std::vector<StoredValue> stored;  ///< one for each call of the plan
+/// How a graph was compiled.
+struct GraphReport {
+  std::vector<CallDetails> calls;  ///< one for each call of the plan
   StageTimes times;
   std::vector<PassTime> passes;        ///< of the kernels that were compiled
   std::vector<ProgramLookup> lookups;  ///< one for each distinct kernel
+};
+
+/// A tensor graph as plain data.
+struct PlannedGraph {
+  exec::Plan plan;
+  GraphReport report;
 };
 
 /// The chain from a tensor graph to a plan: schedule, lower, compile, pack the constants, run what depends on constants
@@ -66,13 +73,10 @@ Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
                                 const std::shared_ptr<runtime::Device>& device,
                                 const GraphOptions& options = {});
 
-/// A tensor graph made ready to run, and where the time went.
+/// A tensor graph made ready to run.
 struct CompiledGraph {
   exec::Model executable;
-  std::vector<StoredValue> stored;  ///< one for each call of the plan
-  StageTimes times;
-  std::vector<PassTime> passes;        ///< of the kernels that were compiled
-  std::vector<ProgramLookup> lookups;  ///< one for each distinct kernel
+  GraphReport report;
 };
 
 /// As plan_graph(), and binds the plan to the device. Errors: as plan_graph() and Model::create().

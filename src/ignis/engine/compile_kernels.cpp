@@ -119,6 +119,9 @@ Status compile_job(Job& job, const codegen::Config& config, const Digest& conten
   CompiledKernel kernel;
   kernel.parallel_units = lowered.parallel_units;
   kernel.flops = lowered.flops;
+  for (const std::string& action : lowered.actions) {
+    kernel.schedule += (kernel.schedule.empty() ? "" : "; ") + action;
+  }
   if (config.target.renderer == "c") {
     IGNIS_TRY_ASSIGN(kernel.image, codegen::compile_c(lowered.program, config.target));
   } else {

@@ -16,6 +16,8 @@ struct CompiledKernel {
   ProgramImage image;  ///< its symbol is made from the kernel's content: equal in every model
   int64_t parallel_units = 1;
   double flops = 0;
+  std::string
+      schedule;  ///< its scheduling actions, as codegen::Lowered gives them, with "; " between
 };
 
 struct CompiledKernels {

@@ -25,7 +25,7 @@ using engine::ProgramRecord;
 using engine::ProgramStore;
 
 uint64_t size_in_memory(const CompiledKernel& kernel) {
-  return kernel.image.object.size() + kernel.image.source.size() + sizeof(CompiledKernel) + 256;
+  return kernel.image.object.size() + kernel.schedule.size() + sizeof(CompiledKernel) + 256;
 }
 
 // The words of `text` ("isa=avx2 l2=…") that `other` does not have.

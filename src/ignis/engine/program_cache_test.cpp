@@ -92,7 +92,7 @@ class ProgramCacheTest : public ::testing::Test {
   }
   std::vector<fs::path> record_files() const {
     std::vector<fs::path> files;
-    for (const auto& entry : fs::recursive_directory_iterator(folder() + "/v1/programs"))
+    for (const auto& entry : fs::recursive_directory_iterator(folder() + "/v2/programs"))
       if (entry.is_regular_file()) files.push_back(entry.path());
     return files;
   }
@@ -244,8 +244,8 @@ TEST_F(ProgramCacheTest, AFolderThatGoesWhileItIsInUseTurnsItOff) {
 
 TEST_F(ProgramCacheTest, ADamagedIndexTurnsItOff) {
   load(open());
-  std::ofstream(folder() + "/v1/index.sqlite", std::ios::trunc) << std::string(9000, 'z');
-  fs::remove(folder() + "/v1/index.sqlite-wal");
+  std::ofstream(folder() + "/v2/index.sqlite", std::ios::trunc) << std::string(9000, 'z');
+  fs::remove(folder() + "/v2/index.sqlite-wal");
   const auto cache = open();
   ASSERT_FALSE(cache->disk());
   EXPECT_EQ(cache->disk().error().reason(), "Corrupt");

@@ -29,7 +29,7 @@ struct ProgramKey {
 };
 
 /// Bumped when the key, a record or the symbols of programs change their form.
-inline constexpr uint32_t kProgramFormat = 1;
+inline constexpr uint32_t kProgramFormat = 2;
 
 /// BLAKE2b-256 over the nodes of a kernel in an order that the kernel alone decides.
 Digest kernel_digest(const ir::Node& sink);

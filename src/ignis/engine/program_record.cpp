@@ -42,7 +42,7 @@ std::vector<std::byte> write_record(const ProgramRecord& record) {
   to.put(kProgramFormat);
   to.put_raw(record.key.kernel);
   for (const std::string* text : {&code.target, &code.options, &code.generator, &code.compiler,
-                                  &record.name, &kernel.image.name, &kernel.image.source}) {
+                                  &record.name, &kernel.image.name, &kernel.schedule}) {
     to.put_text(*text);
   }
   to.put(static_cast<int32_t>(kernel.image.buffer_count));
@@ -79,7 +79,7 @@ Result<ProgramRecord> read_record(Bytes bytes) {
   CodeIdentity code;
   ProgramImage& image = record.kernel.image;
   for (std::string* text : {&code.target, &code.options, &code.generator, &code.compiler,
-                            &record.name, &image.name, &image.source}) {
+                            &record.name, &image.name, &record.kernel.schedule}) {
     *text = from.take_text();
   }
   image.buffer_count = from.take<int32_t>();

@@ -86,12 +86,9 @@ struct Session::State {
   Target target;                            // of the programs
   std::optional<exec::Plan> plan_only;      // after compile_for
   std::optional<exec::Model> program;       // absent on the reference device and after compile_for
-  std::vector<engine::StoredValue> stored;  // of the program's calls
   std::optional<exec::Model> tap_program;   // absent without taps
   std::optional<engine::ModelProbe> probe;  // of the program, when it was asked for
-  StageTimes times;
-  std::vector<PassTime> passes;
-  std::vector<ProgramLookup> lookups;
+  engine::GraphReport report;               // of the program; lookups of the taps', too
   bool has_run = false;
   // Filled anew at each run; sized once, so that a run allocates nothing.
   std::vector<ConstBytes> input_bytes;
@@ -106,6 +103,7 @@ struct Session::State {
                     const std::vector<NamedTensor>& given_outputs);
   Status compile();
   Status compile_plan_only();
+  void take_report(engine::GraphReport made);
   Status check_can_run() const;
   const exec::Plan* plan() const {
     return plan_only ? &*plan_only : program ? &program->plan() : nullptr;
@@ -149,11 +147,11 @@ Status Session::State::take_artifact(const exec::Artifact& artifact, const std::
   const Clock::time_point begin = Clock::now();
   Result<exec::Plan> plan = artifact.plan_for(device->target(), part);
   if (!plan) return std::move(plan).error().with_context(path);
-  times.import_s += seconds_since(begin);
+  report.times.import_s += seconds_since(begin);
   const Clock::time_point link_begin = Clock::now();
   IGNIS_TRY_ASSIGN(exec::Model executable, exec::Model::create(*std::move(plan), device));
-  times.upload_s = 1e-9 * static_cast<double>(executable.prepared().uploaded.took_ns);
-  times.link_s = seconds_since(link_begin) - times.upload_s;
+  report.times.upload_s = 1e-9 * static_cast<double>(executable.prepared().uploaded.took_ns);
+  report.times.link_s = seconds_since(link_begin) - report.times.upload_s;
   program.emplace(std::move(executable));
   for (const exec::Port& port : program->plan().inputs) {
     inputs.push_back({port.name, port.dtype, port.shape});
@@ -243,7 +241,7 @@ Status Session::State::import(const std::string& path) {
   }
   input_bytes.resize(inputs.size());
   output_bytes.resize(outputs.size());
-  times.import_s = seconds_since(begin);
+  report.times.import_s = seconds_since(begin);
   if (options.progress) options.progress("import", 1, 1);
   return {};
 }
@@ -263,6 +261,12 @@ engine::GraphOptions Session::State::graph_options(size_t first_port, size_t cou
   return graph_options;
 }
 
+// The file was read before.
+void Session::State::take_report(engine::GraphReport made) {
+  made.times.import_s = report.times.import_s;
+  report = std::move(made);
+}
+
 // Compiles `nodes`, which are the session's outputs from `first_port` on. The main program's times are the session's.
 Result<exec::Model> Session::State::compile_outputs(std::span<const ir::Node> nodes,
                                                     size_t first_port, bool is_main) {
@@ -271,13 +275,10 @@ Result<exec::Model> Session::State::compile_outputs(std::span<const ir::Node> no
   IGNIS_TRY_ASSIGN(
       engine::CompiledGraph compiled,
       engine::compile_graph(input_nodes, {nodes.begin(), nodes.end()}, device, compile_options));
-  lookups.insert(lookups.end(), compiled.lookups.begin(), compiled.lookups.end());
   if (is_main) {
-    const double import_s = times.import_s;
-    times = compiled.times;
-    times.import_s = import_s;
-    passes = std::move(compiled.passes);
-    stored = std::move(compiled.stored);
+    take_report(std::move(compiled.report));
+  } else {
+    std::ranges::move(compiled.report.lookups, std::back_inserter(report.lookups));
   }
   return std::move(compiled.executable);
 }
@@ -305,11 +306,7 @@ Status Session::State::compile_plan_only() {
   compile_options.target = target;
   IGNIS_TRY_ASSIGN(engine::PlannedGraph compiled,
                    engine::plan_graph(input_nodes, output_nodes, device, compile_options));
-  const double import_s = times.import_s;
-  times = compiled.times;
-  times.import_s = import_s;
-  passes = std::move(compiled.passes);
-  lookups = std::move(compiled.lookups);
+  take_report(std::move(compiled.report));
   IGNIS_TRY_ASSIGN(compiled.plan.captured,
                    engine::capture_plan(compiled.plan, device, target, options.program_cache));
   plan_only.emplace(std::move(compiled.plan));
@@ -390,7 +387,7 @@ Status Session::State::run_bytes(std::span<runtime::LaunchTime> stamps,
                                  runtime::Deadline deadline) {
   const Clock::time_point begin = Clock::now();
   IGNIS_TRY(is_reference() ? run_reference() : run_programs(stamps, deadline));
-  if (!has_run) times.first_run_s = seconds_since(begin);
+  if (!has_run) report.times.first_run_s = seconds_since(begin);
   has_run = true;
   return {};
 }
@@ -407,7 +404,7 @@ Result<Session> Session::load(const std::string& path, const SessionOptions& opt
   if (exec::is_artifact(path)) {
     const Clock::time_point begin = Clock::now();
     IGNIS_TRY_ASSIGN(const exec::Artifact artifact, exec::Artifact::open(path));
-    state->times.import_s = seconds_since(begin);
+    state->report.times.import_s = seconds_since(begin);
     IGNIS_TRY(state->take_artifact(artifact, path, ""));
     return Session(std::move(state));
   }
@@ -531,7 +528,8 @@ Status Session::State::profile(const void* const* given_inputs, void* const* giv
   };
   for (size_t i = 0; i < planned.size(); ++i) {
     calls->push_back({planned[i].name, planned[i].layer, planned[i].flops, planned[i].bytes,
-                      in_seconds({stamps.front().begin, stamps[i].begin}), in_seconds(stamps[i])});
+                      in_seconds({stamps.front().begin, stamps[i].begin}), in_seconds(stamps[i]),
+                      i < report.calls.size() ? report.calls[i].schedule : std::string()});
   }
   if (stages != nullptr && !stamps.empty()) {
     *stages = {in_seconds({begin, stamps.front().begin}),
@@ -564,7 +562,7 @@ Status Session::compare_kernels(const std::vector<HostTensor>& inputs,
   std::vector<KernelComparison> found;
   std::vector<ir::Node> nodes;
   const auto keep = [&](size_t call, std::span<void* const> buffers) -> Status {
-    const engine::StoredValue& value = state.stored[call];
+    const engine::CallDetails& value = state.report.calls[call];
     if (!value.node) return {};
     KernelComparison comparison;
     comparison.call = static_cast<int>(call);
@@ -586,9 +584,11 @@ Status Session::compare_kernels(const std::vector<HostTensor>& inputs,
   });
 }
 
-const StageTimes& Session::times() const { return state_->times; }
-const std::vector<PassTime>& Session::pass_times() const { return state_->passes; }
-const std::vector<ProgramLookup>& Session::program_lookups() const { return state_->lookups; }
+const StageTimes& Session::times() const { return state_->report.times; }
+const std::vector<PassTime>& Session::pass_times() const { return state_->report.passes; }
+const std::vector<ProgramLookup>& Session::program_lookups() const {
+  return state_->report.lookups;
+}
 const Target& Session::target() const { return state_->target; }
 
 bool Session::is_lost() const { return !state_->device->state(); }

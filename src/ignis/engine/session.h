@@ -75,8 +75,9 @@ struct NamedTensor {
 struct CallInfo {
   std::string kernel, layer;
   double flops = 0, bytes = 0;
-  double begin_s = 0;  ///< of the profiled run, since its first call began
-  double seconds = 0;  ///< of the profiled run
+  double begin_s = 0;    ///< of the profiled run, since its first call began
+  double seconds = 0;    ///< of the profiled run
+  std::string schedule = {};  ///< the kernel's scheduling actions; empty for an artifact
 };
 
 /// Where a profiled run's time went, in seconds by the host's clock.
