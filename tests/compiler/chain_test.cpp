@@ -194,6 +194,28 @@ TEST(RowChain, IsChosenWherePlanesLeaveL2) {
   EXPECT_LT(chained.arena_bytes, m.schedule(y, Chain::Off, small).arena_bytes);
 }
 
+TEST(RowChain, WindowsGoDownTheRowsOfABandTileByTile) {
+  ChainModel m;
+  const Tensor y = m.bottleneck(m.input({1, 8, 40, 40}), {"", 8, 24, 8, 40, 40, 3, 1, 1, 1});
+  codegen::Config config;
+  config.target = make_target(Isa::Avx2);
+  config.target.l2_bytes = 128 * 1024;
+  const auto s = m.schedule(y, Chain::Auto, config.target);
+  // Axes of the window: 0 = row, 1 = column, 2 = channel. Three rows of a tile take about 3 * 10 * 24 * 4 bytes.
+  for (const auto& [l1_bytes, order] :
+       {std::pair{32 * 1024, "REORDER(1,0,2)"}, std::pair{1024, "REORDER(0,1,2)"}}) {
+    config.target.l1_bytes = l1_bytes;
+    int found = 0;
+    for (const schedule::Kernel& k : s.kernels) {
+      if (k.sink.source_count() == 1) continue;
+      const auto lowered = codegen::lower(k.sink, config);
+      ASSERT_TRUE(lowered.has_value()) << lowered.error().to_string();
+      for (const std::string& action : lowered->actions) found += action == order;
+    }
+    EXPECT_GE(found, 1) << order;
+  }
+}
+
 TEST(RowChain, LeavesBuffersAloneThatOthersReadToo) {
   ChainModel m;
   const Tensor x = m.input({1, 8, 12, 12});

@@ -99,6 +99,7 @@ class Chooser {
   int64_t tiles(int axis) const;
   int64_t shared_bytes() const;
   void push_in_order(const std::vector<int>& outer);
+  bool goes_down() const;
 
   const Kernel& k_;
   const Target& target_;
@@ -350,12 +351,41 @@ int64_t Chooser::shared_bytes() const {
   return sum;
 }
 
+/// Whether a window over a band goes down the rows tile by tile: where the rows that it reads for one tile stay in L1, each
+/// comes from L2 once instead of once for every row of the window.
+bool Chooser::goes_down() const {
+  const int v = plan_.vector_axis, m = plan_.tile_axis;
+  if (rows_ < 0 || v < 0 || tile_reduces().empty() || !all_in_lanes()) return false;
+  int64_t bytes = 0;
+  for (const ReduceSite* r : tile_reduces()) {
+    for (const Node& load : r->loads) {
+      const Address& at = address(load);
+      const int64_t row = at.coefficient(rows_);
+      if (row == 0) continue;
+      int64_t rows = 1, across = at.coefficient(m) * (plan_.tile - 1) + extent(v);
+      bool overlaps = false;  // with the window of the next row
+      for (const int a : r->axes) {
+        const int64_t reach = at.coefficient(a) * (extent(a) - 1);
+        if (at.coefficient(a) > at.coefficient(m) * extent(m) / 2) {
+          rows *= extent(a);
+          overlaps |= reach >= row;
+        } else {
+          across += reach;
+        }
+      }
+      if (!overlaps) return false;
+      bytes += rows * across * size_bytes(load.dtype());
+    }
+  }
+  return bytes > 0 && bytes <= target_.l1_bytes;
+}
+
 /// The loops in the order of the stored buffer, the tile innermost. Weights that L1 does not hold are taken in parts,
 /// each for all rows.
 void Chooser::push_in_order(const std::vector<int>& outer) {
   const int v = plan_.vector_axis, m = plan_.tile_axis;
   for (const int a : outer) plan_.loops.push_back({a, 0});
-  if (m >= 0) plan_.loops.push_back({m, 0});
+  if (m >= 0) plan_.loops.insert(goes_down() ? plan_.loops.begin() : plan_.loops.end(), {m, 0});
   if (v >= 0) plan_.loops.push_back({v, 0});
   const int64_t tile_elements = int64_t{plan_.lanes} * plan_.vectors;
   // A contraction's panels share L1 with little else; beside a window's weights its rows want to stay, of at least two
