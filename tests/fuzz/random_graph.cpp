@@ -608,15 +608,19 @@ class Generator {
     if (chance(4)) return pooling(*i, x);
     const int64_t channels = x.tensor.dim(1);
     tensor::ConvOptions options;
-    options.groups = chance(3) ? channels : 1;
+    // Often the window that has a form of its own: 3 x 3 steps of 1, all channels.
+    const bool is_common = chance(3) && x.tensor.dim(2) >= 3 && x.tensor.dim(3) >= 3;
+    options.groups = !is_common && chance(3) ? channels : 1;
     Shape kernel{options.groups * between(1, 9), channels / options.groups};
     for (int axis = 2; axis < 4; ++axis) {
-      const int64_t extent = x.tensor.dim(axis), k = between(1, std::min<int64_t>(extent, 5));
+      const int64_t extent = x.tensor.dim(axis);
+      const int64_t k = is_common ? 3 : between(1, std::min<int64_t>(extent, 5));
       kernel.push_back(k);
-      options.strides.push_back(between(1, 3));
+      options.strides.push_back(is_common ? 1 : between(1, 3));
       options.pads_lo.push_back(between(0, 2));
       options.pads_hi.push_back(between(0, 2));
-      options.dilations.push_back(k > 1 && (extent - 1) / (k - 1) > 1 && chance(3) ? 2 : 1);
+      options.dilations.push_back(
+          !is_common && k > 1 && (extent - 1) / (k - 1) > 1 && chance(3) ? 2 : 1);
     }
     const size_t w = add_input(x.tensor.dtype(), kernel, /*constant=*/!chance(4));
     const Value weights = values_[w];

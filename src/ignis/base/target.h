@@ -16,6 +16,9 @@ enum class Isa : uint8_t { Sse2, Avx2, Avx512, Neon };
 /// Accuracy contract of float rewrites; see docs/ir.md.
 enum class FloatLevel : uint8_t { Strict, Finite, Fast };
 
+/// How a rewrite that costs nothing in meaning is used: where its cost model says so, never, or wherever it is legal.
+enum class Choice : uint8_t { Auto, Off, On };
+
 /// A device's limits as plain data: everything about it that code generation may depend on.
 struct Target {
   Arch arch = Arch::X86_64;

@@ -243,6 +243,7 @@ Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
   const Target& target = options.target ? *options.target : device->target();
   schedule::Options schedule_options;
   schedule_options.float_level = options.float_level;
+  schedule_options.winograd = options.winograd;
   schedule_options.choose_layouts = options.choose_layouts;
   schedule_options.fuse = options.fuse;
   schedule_options.chain = options.chain;

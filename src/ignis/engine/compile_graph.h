@@ -26,6 +26,7 @@ struct GraphOptions {
   /// The nodes' graph; when given, small constant parts are computed before anything is scheduled.
   std::shared_ptr<ir::Graph> graph;
   FloatLevel float_level = FloatLevel::Finite;
+  Choice winograd = Choice::Auto;
   bool choose_layouts = true, fuse = true, optimize = true;
   schedule::Chain chain = schedule::Chain::Auto;
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);  ///< of the kernels that run at load

@@ -64,6 +64,7 @@ Result<std::vector<HostTensor>> evaluate(std::span<const tensor::Tensor> values,
   engine::GraphOptions graph_options;
   if (options.fold_constants && !values.empty()) graph_options.graph = values.front().graph();
   graph_options.float_level = options.float_level;
+  graph_options.winograd = options.winograd;
   graph_options.choose_layouts = options.choose_layouts;
   graph_options.fuse = options.fuse;
   graph_options.chain = options.chain;

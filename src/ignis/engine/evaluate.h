@@ -19,6 +19,7 @@ struct EvaluateOptions {
   std::string device = "cpu";  ///< SPEC: "cpu", "cpu:llvm:sse2", "cpu:c", "cpu:interp"
   int threads = 0;             ///< 0: what the affinity mask and the cgroup quota allow
   FloatLevel float_level = FloatLevel::Finite;
+  Choice winograd = Choice::Auto;
   bool choose_layouts = true;  ///< off: every buffer is row-major
   bool fuse = true;            ///< off: a kernel for each elementwise and reduce node
   schedule::Chain chain = schedule::Chain::Auto;  ///< whether kernels run by bands of rows together

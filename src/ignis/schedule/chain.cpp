@@ -80,6 +80,16 @@ std::optional<size_t> Chainer::slowest_dim(const Buffer& b) const {
   return std::nullopt;
 }
 
+/// Whether a store computes different things at the values of a range, beyond what borders ask for: rows are alike.
+bool chooses_by(const Node& store, const Node& range) {
+  constexpr int kBorders = 2;
+  int comparisons = 0;
+  for (const Node& n : ir::toposort(store.src(1))) {
+    comparisons += n.is(Op::Cmplt) && (n.src(0) == range || n.src(1) == range);
+  }
+  return comparisons > kBorders;
+}
+
 /// The row range of each kernel from `first` to `last`; empty when they are no chain.
 std::vector<Node> Chainer::rows_of(size_t first, size_t last) const {
   std::vector<Node> rows;
@@ -103,6 +113,7 @@ std::vector<Node> Chainer::rows_of(size_t first, size_t last) const {
       return {};
     const auto window = ir::find_row_window(g_, store_of(k + 1), slot - to.buffers.begin(), *dim);
     if (!window || !row_dim(store_of(k + 1), window->rows)) return {};
+    if (chooses_by(store_of(k), own) || chooses_by(store_of(k + 1), window->rows)) return {};
     if (rows.empty()) rows.push_back(own);
     rows.push_back(window->rows);
   }

@@ -6,6 +6,7 @@
 #include "ignis/ir/simplify.h"
 #include "ignis/schedule/draft.h"
 #include "ignis/schedule/indexing.h"
+#include "ignis/schedule/winograd.h"
 
 #include <algorithm>
 #include <map>
@@ -56,8 +57,13 @@ Layout planar(const Shape& shape, std::vector<int64_t> lo, std::vector<int64_t> 
 
 class LayoutChooser {
  public:
-  LayoutChooser(Schedule& schedule, std::vector<Draft>& drafts, const Target& target)
-      : schedule_(schedule), drafts_(drafts), target_(target), g_(*schedule.graph) {}
+  LayoutChooser(Schedule& schedule, std::vector<Draft>& drafts, const Target& target,
+                const Options& options)
+      : schedule_(schedule),
+        drafts_(drafts),
+        target_(target),
+        options_(options),
+        g_(*schedule.graph) {}
 
   void run() {
     find_channels_last();
@@ -69,6 +75,12 @@ class LayoutChooser {
           !b.layout.has_halo()) {
         b.layout = channels_last(b.shape);
       }
+    }
+    for (size_t i = 0; i < drafts_.size(); ++i) {
+      auto winograd = use_winograd(schedule_, drafts_[i], target_, options_);
+      if (!winograd) continue;
+      drafts_[i] = std::move(winograd->output);
+      for (Draft& d : winograd->before) before_.emplace(i, std::move(d));
     }
     for (size_t i = 0; i < drafts_.size(); ++i) order_reduce_ranges(drafts_[i]);
     for (size_t i = 0; i < drafts_.size(); ++i) pack_operands(i);
@@ -119,6 +131,7 @@ class LayoutChooser {
   Schedule& schedule_;
   std::vector<Draft>& drafts_;
   const Target& target_;
+  const Options& options_;
   Graph& g_;
   std::unordered_set<int> channels_last_;
   std::multimap<size_t, Draft> before_, after_;  ///< drafts to insert around drafts_[key]
@@ -519,8 +532,9 @@ void split_modular_ranges(Graph& g, Draft& draft) {
   }
 }
 
-void choose_layouts(Schedule& schedule, std::vector<Draft>& drafts, const Target& target) {
-  LayoutChooser(schedule, drafts, target).run();
+void choose_layouts(Schedule& schedule, std::vector<Draft>& drafts, const Target& target,
+                    const Options& options) {
+  LayoutChooser(schedule, drafts, target, options).run();
 }
 
 }  // namespace ignis::schedule

@@ -17,7 +17,9 @@ void split_modular_ranges(ir::Graph& graph, Draft& draft);
 ///  - constant operands of contractions are re-laid once at load into the panels the register tile reads (Pack);
 ///  - an operand computed at run time whose vector axis is not contiguous is copied into panels before its kernel;
 ///  - graph inputs and outputs keep their row-major form: copies stand at the border where a kernel needs another.
+///  - convolutions for which it pays are rewritten as Winograd's products (winograd.h).
 /// Reduce ranges are put into loop order (largest stride of the streamed operand outermost).
-void choose_layouts(Schedule& schedule, std::vector<Draft>& drafts, const Target& target);
+void choose_layouts(Schedule& schedule, std::vector<Draft>& drafts, const Target& target,
+                    const Options& options);
 
 }  // namespace ignis::schedule

@@ -141,7 +141,7 @@ Result<Schedule> make_schedule(const std::vector<Node>& inputs, const std::vecto
     split_modular_ranges(g, d);
   }
   mark_load_time(schedule, drafts);
-  if (options.choose_layouts) choose_layouts(schedule, drafts, target);
+  if (options.choose_layouts) choose_layouts(schedule, drafts, target, options);
   if (options.split_reduces) split_reduces(schedule, drafts, target);
   std::stable_partition(drafts.begin(), drafts.end(), [](const Draft& d) { return d.at_load; });
   for (const Draft& d : drafts) schedule.kernels.push_back(finish(g, schedule, d));

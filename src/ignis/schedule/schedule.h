@@ -69,6 +69,8 @@ struct Options {
   bool fuse = true;            ///< off: every elementwise and reduce node is a kernel of its own
   Chain chain = Chain::Auto;
   bool split_reduces = true;   ///< off: a reduction is one kernel, however many threads there are
+  /// Winograd's products for dense 3 x 3 windows; needs layouts and a float level other than strict.
+  Choice winograd = Choice::Auto;
 };
 
 /// Splits the tensor graph below `outputs` into kernels, chooses layouts and plans memory. `inputs` are the Param

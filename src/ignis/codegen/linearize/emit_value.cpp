@@ -21,8 +21,39 @@ ir::Interval Emitter::bounds_of(const Node& n) {
     case Op::Add: return bounds_of(n.src(0)) + bounds_of(n.src(1));
     case Op::Sub: return bounds_of(n.src(0)) - bounds_of(n.src(1));
     case Op::Mul: return bounds_of(n.src(0)) * bounds_of(n.src(1));
+    // Division by a power of two and its remainder.
+    case Op::Shr: {
+      const ir::Interval x = bounds_of(n.src(0));
+      if (!x.is_bounded() || x.lo < 0 || !n.src(1).is_const()) return {};
+      return {x.lo >> n.src(1).const_int(), x.hi >> n.src(1).const_int()};
+    }
+    case Op::And: {
+      const ir::Interval x = bounds_of(n.src(0));
+      if (!n.src(1).is_const() || n.src(1).const_int() < 0) return {};
+      if (x.is_point()) return ir::Interval::point(x.lo & n.src(1).const_int());
+      return {0, n.src(1).const_int()};
+    }
     default: return {};
   }
+}
+
+/// What the current segments and the copy of the tile say of a condition on ranges.
+std::optional<bool> Emitter::decide(const Node& condition) {
+  if (condition.dtype() != DType::Bool) return std::nullopt;
+  if (condition.is_const()) return condition.const_int() != 0;
+  if (condition.is(Op::And) || condition.is(Op::Or)) {
+    const bool settles = condition.is(Op::Or);  // what one side alone may decide
+    const auto a = decide(condition.src(0));
+    if (a == settles) return settles;
+    const auto b = decide(condition.src(1));
+    if (b == settles) return settles;
+    return a && b ? std::optional<bool>(!settles) : std::nullopt;
+  }
+  if (!condition.is(Op::Cmplt) || !is_int(condition.src(0).dtype())) return std::nullopt;
+  const ir::Interval a = bounds_of(condition.src(0)), b = bounds_of(condition.src(1));
+  if (a.hi < b.lo) return true;
+  if (a.lo >= b.hi) return false;
+  return std::nullopt;
 }
 
 /// The clauses of a gate that the current segments do not prove; null when none is left.
@@ -32,8 +63,7 @@ Node Emitter::open_gate(const Node& gate) {
     if (!a || !b) return a ? a : b;
     return k_.graph().alu(Op::And, {a, b});
   }
-  if (gate.is(Op::Cmplt) && bounds_of(gate.src(0)).hi < bounds_of(gate.src(1)).lo) return {};
-  return gate;
+  return decide(gate) == true ? Node() : gate;
 }
 
 Node Emitter::splat(const Node& v, int lanes) {
@@ -262,6 +292,9 @@ Node Emitter::eval_new(const Node& n) {
   // A choice that a segment has made: what is not padding.
   if (n.is(Op::Where) && !open_gate(n.src(0))) return eval(n.src(1));
   IGNIS_CHECK(ir::is_elementwise(n.op())) << "cannot emit " << to_string(n.op());
+  if (n.is(Op::Where)) {
+    if (const auto known = decide(n.src(0))) return eval(n.src(*known ? 1 : 2));
+  }
   int lanes = 1;
   const std::vector<Node> list = operands(n, lanes);
   const DType dtype = n.dtype() == DType::WeakInt ? DType::Int64 : n.dtype();
@@ -411,8 +444,13 @@ void Emitter::store_tile(Block* block) {
   const Address& address = k_.address(store.src(0));
   const Node param = b_.place(program_.graph->import(store.src(0).src(0)));
   const DType dtype = store.src(0).dtype();
+  Node gate;
+  if (store.source_count() == 3) {
+    if (decide(store.src(2)) == false) return;
+    const Node open = open_gate(store.src(2));
+    if (open) gate = eval(open);
+  }
   Node v = eval(store.src(1));
-  Node gate = store.source_count() == 3 ? eval(store.src(2)) : Node();
   const int axis = vector_axis_of(address);
   const auto write = [&](const Node& index, const Node& what, const Node& g) {
     if (g) {

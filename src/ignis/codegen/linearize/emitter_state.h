@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,7 @@ class Emitter {
   void store_staged(int axis, const Node& terms, Block* block);
   Node load_transposed(const Node& load, const Node& param, int axis);
   ir::Interval bounds_of(const Node& n);
+  std::optional<bool> decide(const Node& condition);
   Node open_gate(const Node& gate);
   Node axis_scalar(int axis);
   Node axis_value(int axis);

@@ -25,6 +25,7 @@ class Chooser {
 
   LoopPlan choose() {
     lanes_ = std::max(1, target_.vector_bytes / std::max(1, std::max(k_.widest_bytes(), 1)));
+    choosing_axis_ = find_choosing_axis();
     choose_vector_axis();
     split_reduces();
     if (!choose_transpose()) choose_tile();
@@ -90,6 +91,7 @@ class Chooser {
   int operations_below(const Node& root) const;
   void split_reduces();
   bool choose_transpose();
+  int find_choosing_axis() const;
   void choose_tile();
   void order_loops();
   void choose_segments();
@@ -106,6 +108,7 @@ class Chooser {
   FloatLevel level_;
   int rows_;
   int lanes_ = 1;
+  int choosing_axis_ = -1;
   bool streams_weights_ = false;  ///< a vector operand is shared along the tile axis: a contraction
   LoopPlan plan_;
 };
@@ -117,7 +120,7 @@ void Chooser::choose_vector_axis() {
   }
   double best = 0;
   for (const int a : outputs()) {
-    if (extent(a) < 2 || a == rows_) continue;
+    if (extent(a) < 2 || a == rows_ || a == choosing_axis_) continue;
     const auto score = [&](const Address& at, double weight) {
       const int64_t c = at.coefficient(a);
       bool opaque = false;
@@ -210,8 +213,32 @@ bool Chooser::choose_transpose() {
   return false;
 }
 
+/// A short axis that only chooses between three values or more (two are the inside and a border): with all its copies in
+/// one tile no choice is left, and what the values share is computed once.
+int Chooser::find_choosing_axis() const {
+  constexpr int64_t kMaxCopies = 16;
+  constexpr int kBorders = 2;
+  if (!k_.reduces().empty()) return -1;
+  std::vector<int> comparisons(k_.axes().size(), 0);
+  for (const Node& n : ir::toposort(k_.stored_value())) {
+    if (!n.is(Op::Cmplt) || !n.src(1).is_const()) continue;
+    const Node range = n.src(0).is(Op::Cast) ? n.src(0).src(0) : n.src(0);
+    if (!range.is(Op::Range)) continue;
+    const int axis = k_.axis_of(range);
+    if (++comparisons[static_cast<size_t>(axis)] > kBorders && axis != rows_ &&
+        extent(axis) <= kMaxCopies)
+      return axis;
+  }
+  return -1;
+}
+
 void Chooser::choose_tile() {
   const int v = plan_.vector_axis;
+  if (choosing_axis_ >= 0) {
+    plan_.tile_axis = choosing_axis_;
+    plan_.tile = extent(choosing_axis_);
+    return;
+  }
   if (v < 0) return;
   const int64_t vectors = ceil_div(extent(v), lanes_);
   const auto reduces = tile_reduces();
@@ -288,14 +315,14 @@ void Chooser::order_loops() {
     // chunk, which stay in L2, pass under it.
     int row = m;
     for (const int a : rest) {
-      bool streams = false;
+      bool streams = false, batches = false;  // other panels for each step: no rows of one
       for (const ReduceSite* r : tile_reduces()) {
         for (const Node& load : r->loads) {
-          streams |= address(load).coefficient(v) == 0 && address(load).divisor(v) == 0 &&
-                     address(load).depends_on(a);
+          const bool is_panel = address(load).coefficient(v) != 0 || address(load).divisor(v) != 0;
+          (is_panel ? batches : streams) |= address(load).depends_on(a);
         }
       }
-      if (streams && extent(a) > 1) row = a;
+      if (streams && !batches && extent(a) > 1) row = a;
     }
     int64_t bytes_per_row = 1;
     for (const ReduceSite* r : tile_reduces()) {
@@ -400,10 +427,11 @@ void Chooser::push_in_order(const std::vector<int>& outer) {
   }
 }
 
-/// Clauses `a < b` on indices: of the gates of loads, and of choices between a value and what stands in padding. Below a
+/// Clauses `a < b` on indices: of the gates of the store and of loads, and of choices between a value and what stands in padding. Below a
 /// reduction the latter only: a window's loads lie in a halo.
 std::vector<Node> gate_clauses(const Kernel& kernel) {
   std::vector<Node> stack, clauses;
+  if (kernel.store().source_count() == 3) stack.push_back(kernel.store().src(2));
   if (kernel.reduces().empty()) {
     for (const Node& load : kernel.loads()) {
       if (load.source_count() == 3) stack.push_back(load.src(2));
@@ -437,6 +465,7 @@ bool Chooser::is_gated(int axis) const {
 void Chooser::choose_segments() {
   if (plan_.transposes) return;
   const std::vector<Node> clauses = gate_clauses(k_);
+  ir::RangeAnalysis ranges;
   for (const int a : outputs()) {
     if (a == plan_.vector_axis || a == plan_.tile_axis || a == rows_ || plan_.segments.size() == 2)
       continue;
@@ -451,7 +480,10 @@ void Chooser::choose_segments() {
         for (const auto& [atom, c] : side.terms) {
           const Node range = atom.is(Op::Cast) ? atom.src(0) : atom;
           if (!range.is(Op::Range)) {
-            known = false;
+            const ir::Interval span = ranges.interval(atom) * ir::Interval::point(sign * c);
+            known &=
+                span.has_low() && !ir::depends_on(atom, k_.axes()[static_cast<size_t>(a)].range);
+            if (known) slack += span.lo;
           } else if (k_.axis_of(range) == a) {
             factor += sign * c;
           } else {

@@ -217,12 +217,14 @@ int Kernel::widest_bytes() const {
   return widest;
 }
 
+/// A condition that only looks at where the kernel stands.
+bool is_index_rule(const Node& condition) {
+  const std::vector<Node> nodes = ir::toposort(condition);
+  return std::none_of(nodes.begin(), nodes.end(), [](const Node& n) { return n.is(Op::Load); });
+}
+
 double Kernel::flops() const {
   double total = 0;
-  double outputs = 1;
-  for (const Axis& a : axes_) {
-    if (!a.is_reduce) outputs *= static_cast<double>(a.extent);
-  }
   std::unordered_set<Node> counted;
   for (const ReduceSite& site : reduces_) {
     double times = 1;
@@ -239,11 +241,18 @@ double Kernel::flops() const {
     }
     total += times * ops;
   }
-  int ops = 0;
+  // A value is computed once for all axes that it does not move with; a choice by ranges is none at run time.
   for (const Node& n : ir::toposort(stored_value())) {
-    if (ir::is_elementwise(n.op()) && is_float(n.dtype()) && counted.count(n) == 0) ++ops;
+    if (!ir::is_elementwise(n.op()) || !is_float(n.dtype()) || counted.count(n) != 0) continue;
+    if (n.is(Op::Where) && is_index_rule(n.src(0))) continue;
+    double times = 1;
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      if ((axes_of(n) & axis_bit(static_cast<int>(a))) != 0)
+        times *= static_cast<double>(axes_[a].extent);
+    }
+    total += times;
   }
-  return total + outputs * ops;
+  return total;
 }
 
 double Kernel::bytes() const {
