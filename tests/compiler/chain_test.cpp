@@ -9,7 +9,6 @@
 namespace ignis {
 namespace {
 
-using schedule::Chain;
 using tensor::Tensor;
 
 constexpr double kTolerance = 1e-4;  // sums of at most 300 products of values up to 2
@@ -55,7 +54,7 @@ class ChainModel {
     const Tensor y = conv(d, weight({b.output, b.expanded, 1, 1}), weight({b.output}));
     return y.shape() == x.shape() ? y + x : y;
   }
-  schedule::Schedule schedule(const Tensor& output, Chain chain, const Target& target) {
+  schedule::Schedule schedule(const Tensor& output, Choice chain, const Target& target) {
     case_.outputs = {output};
     schedule::Options options;
     options.chain = chain;
@@ -103,8 +102,8 @@ TEST(RowChain, GivesTheBitsOfItsKernelsWithAnyBands) {
     const Tensor y = m.bottleneck(m.input({1, b.input, b.height, b.width}), b);
     Target target = detect_host_target();
     target.threads = 3;
-    const auto apart = m.schedule(y, Chain::Off, target);
-    const auto chained = m.schedule(y, Chain::Always, target);
+    const auto apart = m.schedule(y, Choice::Off, target);
+    const auto chained = m.schedule(y, Choice::On, target);
     EXPECT_EQ(longest(apart), 1);
     EXPECT_GE(longest(chained), 3);
     const HostTensor want = m.run(apart, target, 1);
@@ -134,9 +133,9 @@ TEST(RowChain, RunsSeveralBlocksAndOtherWindows) {
   y = max_pool(y, pool) * 0.25;
   y = m.bottleneck(y, {"", 12, 26, 10, 11, 9, 3, 1, 1, 1});
   const Target target = detect_host_target();
-  const auto chained = m.schedule(y, Chain::Always, target);
+  const auto chained = m.schedule(y, Choice::On, target);
   EXPECT_GE(longest(chained), 5);
-  const HostTensor want = m.run(m.schedule(y, Chain::Off, target), target, 1);
+  const HostTensor want = m.run(m.schedule(y, Choice::Off, target), target, 1);
   EXPECT_LE(test::max_error(want, m.expected()), 100 * kTolerance) << "of values up to thousands";
   for (const char* bands : {"BAND(1,1)", "BAND(2,1)", "BAND(11,1)"}) {
     EXPECT_TRUE(same_bits(m.run(chained, target, 2, {bands}), want)) << bands;
@@ -152,9 +151,9 @@ TEST(RowChain, HoldsRowsOfNarrowFloats) {
   const Tensor x = m.input({1, 8, 9, 7}, DType::Float16);
   const Tensor y = avg_pool(max_pool(x * 2.0, pool), pool);
   const Target target = detect_host_target();
-  const auto chained = m.schedule(y, Chain::Always, target);
+  const auto chained = m.schedule(y, Choice::On, target);
   EXPECT_GE(longest(chained), 3);
-  const HostTensor want = m.run(m.schedule(y, Chain::Off, target), target, 1);
+  const HostTensor want = m.run(m.schedule(y, Choice::Off, target), target, 1);
   EXPECT_TRUE(same_bits(m.run(chained, target, 1, {"BAND(2,1)"}), want));
 }
 
@@ -165,10 +164,10 @@ TEST(RowChain, RunsOnTargetsWithoutWideVectors) {
     if (!detect_host_target().can_run(target)) continue;
     ChainModel m;
     const Tensor y = m.bottleneck(m.input({1, b.input, b.height, b.width}), b);
-    const HostTensor want = m.run(m.schedule(y, Chain::Off, target), target, 1);
+    const HostTensor want = m.run(m.schedule(y, Choice::Off, target), target, 1);
     EXPECT_LE(test::max_error(want, m.expected()), kTolerance);
     EXPECT_TRUE(
-        same_bits(m.run(m.schedule(y, Chain::Always, target), target, 1, {"BAND(2,1)"}), want));
+        same_bits(m.run(m.schedule(y, Choice::On, target), target, 1, {"BAND(2,1)"}), want));
   }
 }
 
@@ -179,8 +178,8 @@ TEST(RowChain, IsChosenWherePlanesLeaveL2) {
   Target small = make_target(Isa::Avx2), large = small;
   small.l2_bytes = 128 * 1024;
   large.l2_bytes = 1024 * 1024;
-  EXPECT_EQ(longest(m.schedule(y, Chain::Auto, large)), 1);
-  const auto chained = m.schedule(y, Chain::Auto, small);
+  EXPECT_EQ(longest(m.schedule(y, Choice::Auto, large)), 1);
+  const auto chained = m.schedule(y, Choice::Auto, small);
   ASSERT_GE(longest(chained), 3);
   for (const schedule::Kernel& k : chained.kernels) {
     if (k.sink.source_count() == 1) continue;
@@ -191,7 +190,7 @@ TEST(RowChain, IsChosenWherePlanesLeaveL2) {
       EXPECT_LT(held.size_bytes(), small.l2_bytes) << "memory for the rows of a band";
     }
   }
-  EXPECT_LT(chained.arena_bytes, m.schedule(y, Chain::Off, small).arena_bytes);
+  EXPECT_LT(chained.arena_bytes, m.schedule(y, Choice::Off, small).arena_bytes);
 }
 
 TEST(RowChain, WindowsGoDownTheRowsOfABandTileByTile) {
@@ -200,7 +199,7 @@ TEST(RowChain, WindowsGoDownTheRowsOfABandTileByTile) {
   codegen::Config config;
   config.target = make_target(Isa::Avx2);
   config.target.l2_bytes = 128 * 1024;
-  const auto s = m.schedule(y, Chain::Auto, config.target);
+  const auto s = m.schedule(y, Choice::Auto, config.target);
   // Axes of the window: 0 = row, 1 = column, 2 = channel. Three rows of a tile take about 3 * 10 * 24 * 4 bytes.
   for (const auto& [l1_bytes, order] :
        {std::pair{32 * 1024, "REORDER(1,0,2)"}, std::pair{1024, "REORDER(0,1,2)"}}) {
@@ -223,7 +222,7 @@ TEST(RowChain, LeavesBuffersAloneThatOthersReadToo) {
   const Tensor scale = mean(e, {2, 3}, true);
   const Tensor y = conv(e * scale, m.weight({8, 24, 1, 1}), m.weight({8}));
   const Target target = detect_host_target();
-  const auto s = m.schedule(y, Chain::Always, target);
+  const auto s = m.schedule(y, Choice::On, target);
   EXPECT_LE(test::max_error(m.run(s, target, 2), m.expected()), kTolerance);
   for (const schedule::Kernel& k : s.kernels) {
     for (const int id : k.buffers) {
@@ -237,7 +236,7 @@ TEST(RowChain, IllegalActionsAreNamed) {
   ChainModel m;
   const Tensor y = m.bottleneck(m.input({1, 8, 12, 10}), kBottlenecks[0]);
   const Target target = make_target(Isa::Avx2);
-  const auto s = m.schedule(y, Chain::Always, target);
+  const auto s = m.schedule(y, Choice::On, target);
   const schedule::Kernel* chain = nullptr;
   for (const schedule::Kernel& k : s.kernels) {
     if (k.sink.source_count() > 1) chain = &k;

@@ -44,7 +44,7 @@ codegen::Lowered lowered_of(const Contraction& c, const Target& target) {
     y = conv(x, w, {}, o);
   }
   schedule::Options options;
-  options.chain = schedule::Chain::Off;  // the product stands alone
+  options.chain = Choice::Off;  // the product stands alone
   const auto s = schedule::make_schedule({x.node()}, {relu(y).node()}, target, options);
   IGNIS_CHECK(s.has_value()) << s.error().to_string();
   codegen::Config config;

@@ -38,7 +38,7 @@ Prepared prepare(const Window& w, const Target& target) {
   p.graph.outputs = {conv(x, Tensor::constant(g, p.weights), {}, o)};
   p.graph.values = {test::random_tensor(x.shape(), 5)};
   schedule::Options options;
-  options.chain = schedule::Chain::Off;  // the convolution stands alone
+  options.chain = Choice::Off;  // the convolution stands alone
   auto s = schedule::make_schedule(p.graph.input_nodes(), p.graph.output_nodes(), target, options);
   IGNIS_CHECK(s.has_value()) << s.error().to_string();
   p.schedule = *std::move(s);

@@ -65,7 +65,7 @@ std::string check(const RandomGraph& random, uint64_t seed) {
   compiled.choose_layouts = seed % 7 != 0;
   compiled.fuse = seed % 11 != 0;
   compiled.optimize = seed % 13 != 0;
-  compiled.chain = seed % 3 == 0 ? schedule::Chain::Off : schedule::Chain::Always;
+  compiled.chain = seed % 3 == 0 ? Choice::Off : Choice::On;
   compiled.winograd = seed % 4 == 0 ? Choice::Off : Choice::On;
   compiled.threads = 1 + static_cast<int>(seed % 2);
   if (seed % 5 == 0) compiled.device = "cpu:llvm:sse2";

@@ -28,7 +28,7 @@ struct GraphOptions {
   FloatLevel float_level = FloatLevel::Finite;
   Choice winograd = Choice::Auto;
   bool choose_layouts = true, fuse = true, optimize = true;
-  schedule::Chain chain = schedule::Chain::Auto;
+  Choice chain = Choice::Auto;
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);  ///< of the kernels that run at load
   std::vector<std::string> input_names, output_names;  ///< empty: from the Params, "output_<i>"
   std::function<NodeName(const ir::Node&)> name_node;  ///< may be empty, and may answer empty words

@@ -20,11 +20,11 @@ struct EvaluateOptions {
   int threads = 0;             ///< 0: what the affinity mask and the cgroup quota allow
   FloatLevel float_level = FloatLevel::Finite;
   Choice winograd = Choice::Auto;
-  bool choose_layouts = true;  ///< off: every buffer is row-major
-  bool fuse = true;            ///< off: a kernel for each elementwise and reduce node
-  schedule::Chain chain = schedule::Chain::Auto;  ///< whether kernels run by bands of rows together
-  bool optimize = true;                           ///< off: plain loops
-  bool fold_constants = true;  ///< off: what depends on constants only is compiled as well
+  bool choose_layouts = true;   ///< off: every buffer is row-major
+  bool fuse = true;             ///< off: a kernel for each elementwise and reduce node
+  Choice chain = Choice::Auto;  ///< whether kernels run by bands of rows together
+  bool optimize = true;         ///< off: plain loops
+  bool fold_constants = true;   ///< off: what depends on constants only is compiled as well
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
   /// Where compiled kernels are looked up and kept; null: every kernel is compiled.
   std::shared_ptr<ProgramCache> program_cache = nullptr;

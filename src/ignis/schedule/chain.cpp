@@ -22,7 +22,7 @@ constexpr double kMoveCost = 0.5;
 
 class Chainer {
  public:
-  Chainer(Schedule& schedule, const Target& target, Chain mode)
+  Chainer(Schedule& schedule, const Target& target, Choice mode)
       : s_(schedule), g_(*schedule.graph), target_(target), mode_(mode) {}
 
   void run() {
@@ -65,7 +65,7 @@ class Chainer {
   Schedule& s_;
   Graph& g_;
   const Target& target_;
-  Chain mode_;
+  Choice mode_;
   std::vector<Uses> uses_;
 };
 
@@ -154,16 +154,16 @@ double Chainer::choose_bands(Kernel& chain) const {
   const int64_t most = ir::most_band_rows(
       *stages, static_cast<int64_t>(kL2Share * static_cast<double>(target_.l2_bytes)));
   const int64_t extent = stages->back().extent;
-  if (most == 0 && mode_ != Chain::Always) return -1;
+  if (most == 0 && mode_ != Choice::On) return -1;
   ir::Bands bands;
   bands.units = std::clamp<int64_t>(target_.threads, 1, extent);
   bands.rows = std::max<int64_t>(1, most);
-  if (mode_ != Chain::Always)
+  if (mode_ != Choice::On)
     bands.rows = std::clamp<int64_t>(extent / (2 * bands.units), 1, bands.rows);
   std::vector<Node> stores;
   for (int i = 0; i < chain.sink.source_count(); ++i) stores.push_back(chain.sink.src(i));
   chain.sink = g_.make(Op::Sink, DType::Void, stores, ir::encode(bands));
-  if (mode_ == Chain::Always) return static_cast<double>(stages->size() - 1);
+  if (mode_ == Choice::On) return static_cast<double>(stages->size() - 1);
   int64_t constants = 0;
   for (const int id : chain.buffers) {
     if (buffer(id).role == BufferRole::Constant) constants += buffer(id).size_bytes();
@@ -238,8 +238,8 @@ Kernel Chainer::join(size_t first, size_t last, const std::vector<Node>& rows) {
 
 }  // namespace
 
-void chain_rows(Schedule& schedule, const Target& target, Chain mode) {
-  if (mode == Chain::Off) return;
+void chain_rows(Schedule& schedule, const Target& target, Choice mode) {
+  if (mode == Choice::Off) return;
   Chainer(schedule, target, mode).run();
 }
 

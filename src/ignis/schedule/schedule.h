@@ -56,19 +56,12 @@ struct Schedule {
   int64_t arena_bytes = 0;
 };
 
-/// Whether kernels run one after the other by bands of rows.
-enum class Chain : uint8_t {
-  Off,
-  Auto,    ///< where the cost model says so
-  Always,  ///< wherever it is legal
-};
-
 struct Options {
   FloatLevel float_level = FloatLevel::Finite;
-  bool choose_layouts = true;  ///< off: everything planar
-  bool fuse = true;            ///< off: every elementwise and reduce node is a kernel of its own
-  Chain chain = Chain::Auto;
-  bool split_reduces = true;   ///< off: a reduction is one kernel, however many threads there are
+  bool choose_layouts = true;   ///< off: everything planar
+  bool fuse = true;             ///< off: every elementwise and reduce node is a kernel of its own
+  Choice chain = Choice::Auto;  ///< kernels that run one after the other by bands of rows
+  bool split_reduces = true;    ///< off: a reduction is one kernel, however many threads there are
   /// Winograd's products for dense 3 x 3 windows; needs layouts and a float level other than strict.
   Choice winograd = Choice::Auto;
 };
