@@ -172,14 +172,10 @@ def print_means(rows, threads):
               f"{statistics.geometric_mean(best):.3f}")
 
 
-def measure_peak(seconds):
+def measure_peak(tool):
     """Float32 FLOP/s of one core, in registers."""
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "peak"
-        subprocess.run([os.environ.get("CC", "cc"), "-O3", "-march=native", "-o", program, ROOT / "bench" / "peak.c"],
-                       check=True)
-        text = subprocess.run([program, str(seconds)], capture_output=True, text=True, check=True).stdout
-    return float(text.split()[0]) * 1e9
+    run = subprocess.run([tool, "devices", "--roofline", "--threads", "1", "--json"], capture_output=True, check=True)
+    return json.loads(run.stdout)["roofline"]["flops_per_s"]
 
 
 def parse_pairs(pairs, convert):
@@ -232,7 +228,7 @@ def parse_options():
 
 def main():
     options = parse_options()
-    options.peak = measure_peak(0.5)
+    options.peak = measure_peak(options.ignis)
     print(f"{options.rounds} turns of {options.duration} s on {os.cpu_count()} CPUs; one core does at most "
           f"{options.peak * 1e-9:.0f} GFLOP/s; ratio = peer / Ignis")
     print(HEADER)

@@ -83,6 +83,7 @@ Result<Exit> cache_command(const Context& context, const CacheOptions& options);
 
 struct DevicesOptions {
   bool checks = false;
+  bool measures_roofline = false;
 };
 Result<Exit> devices_command(const Context& context, const DevicesOptions& options);
 

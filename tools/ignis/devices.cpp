@@ -4,6 +4,7 @@
 #include "ignis/tensor/tensor.h"
 
 #include "tools/ignis/commands.h"
+#include "tools/ignis/roofline.h"
 #include "tools/ignis/terminal.h"
 
 #include <chrono>
@@ -69,6 +70,13 @@ Result<Exit> devices_command(const Context& context, const DevicesOptions& optio
   if (context.prints_text()) {
     std::fputs(table.to_string().c_str(), stdout);
     std::printf("%d threads usable\n", runtime::usable_threads());
+  }
+  if (options.measures_roofline) {
+    Target target = detect_host_target();
+    target.threads = context.threads() > 0 ? context.threads() : runtime::usable_threads();
+    const Roofline roofline = measure_roofline(target);
+    if (context.prints_text()) print_roofline(roofline);
+    report["roofline"] = to_json(roofline);
   }
   IGNIS_TRY(context.write_json(report));
   return exit;

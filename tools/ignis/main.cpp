@@ -387,6 +387,8 @@ void add_commands(CLI::App& app, Command& chosen) {
   sub = add_command(app, "devices", "List the devices of this machine", "ignis devices --check",
                     devices_command, devices, chosen);
   sub->add_flag("--check", devices->checks, "Run a small self-test on each");
+  sub->add_flag("--roofline", devices->measures_roofline,
+                "Measure what the CPU reaches at most, with --threads threads");
 }
 
 int run_main(int argc, char** argv) {

@@ -237,13 +237,7 @@ Result<Exit> profile_command(const Context& context, const ProfileOptions& optio
   }
   if (context.prints_text()) {
     print_profile(rows, options.top, options.shows_schedules);
-    std::printf("%d threads reach %s GFLOP/s", roofline.threads,
-                format_number(roofline.flops_per_s * 1e-9, 3).c_str());
-    for (const Roofline::Level& level : roofline.levels) {
-      std::printf(", %s GB/s from %s", format_number(level.bytes_per_s * 1e-9, 3).c_str(),
-                  level.name.c_str());
-    }
-    std::printf("\n");
+    print_roofline(roofline);
   }
   Json report{{"schema", "ignis.profile/1"},
               {"model", model.path},
@@ -252,9 +246,7 @@ Result<Exit> profile_command(const Context& context, const ProfileOptions& optio
               {"by", options.by},
               {"runs", options.runs}};
   report["stages"] = to_json(median_stages(runs));
-  report["roofline"] = {{"threads", roofline.threads}, {"flops_per_s", roofline.flops_per_s}};
-  for (const Roofline::Level& level : roofline.levels)
-    report["roofline"]["bytes_per_s"][level.name] = level.bytes_per_s;
+  report["roofline"] = to_json(roofline);
   for (const ProfileRow& row : rows) {
     report["rows"].push_back({{"name", row.name},
                               {"layer", row.layer},

@@ -1,8 +1,11 @@
 #include "tools/ignis/roofline.h"
 
+#include "tools/ignis/terminal.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 namespace ignis::tools {
@@ -149,6 +152,23 @@ Roofline measure_roofline(const Target& target) {
     roofline.levels.push_back({name, size_bytes, calls * 4.0 * static_cast<double>(piece)});
   }
   return roofline;
+}
+
+void print_roofline(const Roofline& roofline) {
+  std::printf("%d threads reach %s GFLOP/s", roofline.threads,
+              format_number(roofline.flops_per_s * 1e-9, 3).c_str());
+  for (const Roofline::Level& level : roofline.levels) {
+    std::printf(", %s GB/s from %s", format_number(level.bytes_per_s * 1e-9, 3).c_str(),
+                level.name.c_str());
+  }
+  std::printf("\n");
+}
+
+Json to_json(const Roofline& roofline) {
+  Json json{{"threads", roofline.threads}, {"flops_per_s", roofline.flops_per_s}};
+  for (const Roofline::Level& level : roofline.levels)
+    json["bytes_per_s"][level.name] = level.bytes_per_s;
+  return json;
 }
 
 LeastTime least_time(const Roofline& roofline, double flops, double bytes) {

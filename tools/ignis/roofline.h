@@ -2,6 +2,8 @@
 
 #include "ignis/base/target.h"
 
+#include "tools/ignis/common.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,8 +22,11 @@ struct Roofline {
   std::vector<Level> levels;  ///< the smallest first, at least one
 };
 
-/// Measures for about 50 ms with as many threads as `target` has. The machine should have nothing else to do.
+/// Measures for a fraction of a second with as many threads as `target` has, on up to 256 MiB. The machine should have
+/// nothing else to do.
 Roofline measure_roofline(const Target& target);
+void print_roofline(const Roofline& roofline);
+Json to_json(const Roofline& roofline);
 
 /// The least time that work can take, and what bounds it: "fma" or the name of the level that holds `bytes`.
 struct LeastTime {

@@ -48,7 +48,8 @@ struct SessionOptions {
   std::map<std::string, Shape> shapes;
   std::map<std::string, HostTensor> constants;  ///< inputs fixed at load (shape-carrying inputs)
   FloatLevel float_level = FloatLevel::Finite;
-  Choice winograd = Choice::Auto;  ///< products of Winograd for 3 x 3 convolutions; never when strict
+  Choice winograd =
+      Choice::Auto;  ///< products of Winograd for 3 x 3 convolutions; never when strict
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);  ///< of one run
   /// Layers, by name or by the name of their output, whose values are computed too, by a second program beside the
   /// normal one, which stays as it is. They follow the model's outputs in outputs() and in what a run returns.
@@ -76,8 +77,8 @@ struct NamedTensor {
 struct CallInfo {
   std::string kernel, layer;
   double flops = 0, bytes = 0;
-  double begin_s = 0;    ///< of the profiled run, since its first call began
-  double seconds = 0;    ///< of the profiled run
+  double begin_s = 0;         ///< of the profiled run, since its first call began
+  double seconds = 0;         ///< of the profiled run
   std::string schedule = {};  ///< the kernel's scheduling actions; empty for an artifact
 };
 

@@ -41,7 +41,7 @@ Digest digest_of(Bytes bytes) {
 
 // Of the digests of its pieces: all of the machine's threads look at a large section, which a start waits for.
 Digest digest_of_section(Bytes section) {
-  std::vector<Digest> pieces((section.size() + kDigestPieceBytes - 1) / kDigestPieceBytes);
+  std::vector<Digest> pieces(ceil_div(section.size(), kDigestPieceBytes));
   on_threads(pieces.size(), static_cast<size_t>(runtime::usable_threads()), [&](size_t i) {
     const size_t begin = i * kDigestPieceBytes;
     pieces[i] =

@@ -16,7 +16,7 @@ inline constexpr uint32_t kArtifactOldestVersion = 3;  ///< the oldest file that
 inline constexpr uint32_t kByteOrderMark = 0x01020304;
 inline constexpr uint64_t kWeightsAlignment = 4096;  ///< of the section in the file: a page
 inline constexpr size_t kDigestPieceBytes = size_t{1} << 20;
-inline constexpr uint64_t kTensorAlignment = 256;    ///< of a tensor in the section
+inline constexpr uint64_t kTensorAlignment = 256;  ///< of a tensor in the section
 
 enum class SectionKind : uint32_t {
   Manifest = 1,    ///< texts by name; says what the artifact was made from

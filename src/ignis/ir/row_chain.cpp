@@ -78,9 +78,9 @@ Result<std::vector<RowStage>> row_stages(Graph& graph, const Node& sink) {
       stage.rows = n;
     }
     if (!stage.rows) return bad;
+    stage.slot = slot_of(stage.store.src(0));
     if (i > 0) {
-      const auto window =
-          find_row_window(graph, stage.store, slot_of(stages.back().store.src(0)), dim);
+      const auto window = find_row_window(graph, stage.store, stages.back().slot, dim);
       if (!window || window->rows != stage.rows) return bad;
       stage.window = *window;
     }

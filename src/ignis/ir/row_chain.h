@@ -32,6 +32,7 @@ struct Bands {
 /// One store of a chain.
 struct RowStage {
   Node store, rows;
+  int64_t slot = 0;          ///< of the stored buffer
   int64_t extent = 0;        ///< rows
   int64_t row_elements = 0;  ///< of the stored buffer, with its padding
   int64_t row_bytes = 0;

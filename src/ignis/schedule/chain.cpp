@@ -174,7 +174,7 @@ double Chainer::choose_bands(Kernel& chain) const {
   double advance = static_cast<double>(bands.rows);
   for (size_t i = stages->size() - 1; i-- > 0;) {
     const ir::RowWindow& window = (*stages)[i + 1].window;
-    const auto slot = static_cast<size_t>((*stages)[i].store.src(0).src(0).arg().ints[0]);
+    const auto slot = static_cast<size_t>((*stages)[i].slot);
     advance *= static_cast<double>(window.stride);
     const auto kept =
         static_cast<double>(std::max<int64_t>(0, window.last - window.first + 1 - window.stride));
@@ -193,7 +193,7 @@ void Chainer::shrink_buffers(const Kernel& chain) {
   const std::vector<int64_t> held = ir::held_rows(*stages, bands->rows);
   for (size_t i = 0; i + 1 < stages->size(); ++i) {
     const ir::RowStage& stage = (*stages)[i];
-    const auto slot = static_cast<size_t>(stage.store.src(0).src(0).arg().ints[0]);
+    const auto slot = static_cast<size_t>(stage.slot);
     s_.buffers[static_cast<size_t>(chain.buffers[slot])].held_bytes =
         bands->units * held[i] * stage.row_bytes;
   }

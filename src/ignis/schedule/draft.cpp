@@ -47,6 +47,18 @@ void replace(Graph& graph, Draft& draft, const std::unordered_map<Node, Node>& m
   draft.sink = ir::substitute(graph, draft.sink, map);
 }
 
+int add_buffer(Schedule& schedule, BufferRole role, DType dtype, const Shape& shape,
+               ir::Layout layout, const std::string& name) {
+  Buffer buffer;
+  buffer.role = role;
+  buffer.dtype = dtype;
+  buffer.shape = shape;
+  buffer.layout = std::move(layout);
+  buffer.name = name;
+  schedule.buffers.push_back(std::move(buffer));
+  return static_cast<int>(schedule.buffers.size()) - 1;
+}
+
 Node load_buffer(Graph& g, Draft& draft, int buffer, const Shape& shape, DType dtype,
                  const std::vector<Node>& index) {
   size_t slot = 0;

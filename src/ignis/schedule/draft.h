@@ -1,9 +1,11 @@
 #pragma once
 
 #include "ignis/ir/graph.h"
+#include "ignis/schedule/schedule.h"
 #include "ignis/schedule/split.h"
 
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -26,6 +28,10 @@ std::vector<ir::Node> index_of(const ir::Node& index);
 
 /// Rebuilds the draft's expressions with `map` applied; nodes that are keys are not searched further.
 void replace(ir::Graph& graph, Draft& draft, const std::unordered_map<ir::Node, ir::Node>& map);
+
+/// A further buffer of the schedule; returns its number.
+int add_buffer(Schedule& schedule, BufferRole role, DType dtype, const Shape& shape,
+               ir::Layout layout, const std::string& name);
 
 /// Adds a slot for `buffer` (or finds it) and returns a Load of it at `index`.
 ir::Node load_buffer(ir::Graph& graph, Draft& draft, int buffer, const Shape& shape, DType dtype,

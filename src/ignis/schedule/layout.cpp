@@ -94,14 +94,7 @@ class LayoutChooser {
 
   int add_buffer(DType dtype, const Shape& shape, Layout layout, const std::string& name,
                  BufferRole role = BufferRole::Temporary) {
-    Buffer b;
-    b.role = role;
-    b.dtype = dtype;
-    b.shape = shape;
-    b.layout = std::move(layout);
-    b.name = name;
-    schedule_.buffers.push_back(std::move(b));
-    return static_cast<int>(schedule_.buffers.size()) - 1;
+    return schedule::add_buffer(schedule_, role, dtype, shape, std::move(layout), name);
   }
 
   bool is_window_read(const Draft& draft, const LoadSite& site);

@@ -2,6 +2,7 @@
 
 #include "ignis/ir/simplify.h"
 #include "ignis/schedule/cheap_tables.h"
+#include "ignis/schedule/draft.h"
 #include "ignis/schedule/indexing.h"
 
 #include <algorithm>
@@ -85,7 +86,7 @@ class Splitter {
   Result<std::vector<Draft>> run();
 
  private:
-  int new_buffer(BufferRole role, DType dtype, const Shape& shape, std::string name);
+  int new_buffer(BufferRole role, DType dtype, const Shape& shape, const std::string& name);
   int buffer_of_leaf(const Node& leaf);
   void collect_facts();
   int start_kernel(const Node& value, int buffer, uint32_t order);
@@ -129,15 +130,9 @@ class Splitter {
   std::string failure_;
 };
 
-int Splitter::new_buffer(BufferRole role, DType dtype, const Shape& shape, std::string name) {
-  Buffer buffer;
-  buffer.role = role;
-  buffer.dtype = strong(dtype);
-  buffer.shape = shape;
-  buffer.layout = ir::Layout::planar(shape);
-  buffer.name = std::move(name);
-  schedule_.buffers.push_back(std::move(buffer));
-  return static_cast<int>(schedule_.buffers.size()) - 1;
+int Splitter::new_buffer(BufferRole role, DType dtype, const Shape& shape,
+                         const std::string& name) {
+  return add_buffer(schedule_, role, strong(dtype), shape, ir::Layout::planar(shape), name);
 }
 
 int Splitter::buffer_of_leaf(const Node& leaf) {

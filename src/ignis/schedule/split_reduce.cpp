@@ -56,13 +56,11 @@ void split_reduces(Schedule& schedule, std::vector<Draft>& drafts, const Target&
     const Node row = reduce.src(1);
     std::vector<Node> kept{row};
     kept.insert(kept.end(), d.ranges.begin(), d.ranges.end());
-    Buffer buffer;
-    buffer.dtype = reduce.dtype();
-    for (const Node& r : kept) buffer.shape.push_back(r.range_extent());
-    buffer.layout = ir::Layout::planar(buffer.shape);
-    buffer.name = schedule.buffers[static_cast<size_t>(d.buffers[0])].name + ".rows";
-    schedule.buffers.push_back(buffer);
-    const int rows = static_cast<int>(schedule.buffers.size()) - 1;
+    Shape shape;
+    for (const Node& r : kept) shape.push_back(r.range_extent());
+    const std::string& name = schedule.buffers[static_cast<size_t>(d.buffers[0])].name;
+    const int rows = add_buffer(schedule, BufferRole::Temporary, reduce.dtype(), shape,
+                                ir::Layout::planar(shape), name + ".rows");
 
     // Numbers of ranges behind those that the new draft keeps.
     std::unordered_map<Node, Node> renumbered;
@@ -75,9 +73,9 @@ void split_reduces(Schedule& schedule, std::vector<Draft>& drafts, const Target&
     }
     sources[0] = ir::substitute(g, reduce.src(0), renumbered);
     const Node of_row = g.make(Op::Reduce, reduce.dtype(), sources, reduce.arg());
-    Draft first = copy_draft(g, d, rows, buffer.shape, buffer.dtype, kept, of_row);
+    Draft first = copy_draft(g, d, rows, shape, reduce.dtype(), kept, of_row);
 
-    const Node partial = load_buffer(g, d, rows, buffer.shape, buffer.dtype, kept);
+    const Node partial = load_buffer(g, d, rows, shape, reduce.dtype(), kept);
     replace(g, d, {{reduce, g.make(Op::Reduce, reduce.dtype(), {partial, row}, reduce.arg())}});
     drafts.insert(drafts.begin() + static_cast<std::ptrdiff_t>(i), std::move(first));
     ++i;

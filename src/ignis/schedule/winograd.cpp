@@ -1,5 +1,6 @@
 #include "ignis/schedule/winograd.h"
 
+#include "ignis/base/math.h"
 #include "ignis/ir/affine.h"
 #include "ignis/ir/simplify.h"
 #include "ignis/schedule/draft.h"
@@ -59,7 +60,6 @@ struct DenseWindow {
   int64_t tile_rows() const { return ceil_div(row.range_extent(), kTile); }
   int64_t tile_columns() const { return ceil_div(column.range_extent(), kTile); }
   int64_t images() const { return image.is(Op::Range) ? image.range_extent() : 1; }
-  static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 };
 
 class Rewriter {
@@ -78,7 +78,10 @@ class Rewriter {
   const Buffer& buffer_of(const LoadSite& site) {
     return buffer(draft_.buffers[static_cast<size_t>(site.slot)]);
   }
-  int add_buffer(const Shape& shape, const std::string& name, BufferRole role);
+  int add_buffer(const Shape& shape, const std::string& name, BufferRole role) {
+    return schedule::add_buffer(schedule_, role, DType::Float32, shape, ir::Layout::planar(shape),
+                                name);
+  }
 
   bool find_window();
   bool read_plane(size_t dim, Node& output, Node& tap, int64_t& first);
@@ -116,16 +119,6 @@ class Rewriter {
   DenseWindow w_;
   int patches_ = -1, weights_ = -1, products_ = -1;  ///< buffers
 };
-
-int Rewriter::add_buffer(const Shape& shape, const std::string& name, BufferRole role) {
-  Buffer b;
-  b.role = role;
-  b.shape = shape;
-  b.layout = ir::Layout::planar(shape);
-  b.name = name;
-  schedule_.buffers.push_back(std::move(b));
-  return static_cast<int>(schedule_.buffers.size()) - 1;
-}
 
 /// The input's index on a spatial axis is output range + tap range + a constant.
 bool Rewriter::read_plane(size_t dim, Node& output, Node& tap, int64_t& first) {

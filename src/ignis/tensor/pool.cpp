@@ -1,3 +1,4 @@
+#include "ignis/base/math.h"
 #include "ignis/tensor/build.h"
 #include "ignis/tensor/elementwise.h"
 #include "ignis/tensor/movement.h"
@@ -128,8 +129,6 @@ Tensor max_pool_indices(const Tensor& x, const PoolOptions& options, bool column
 }
 
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Number of elements each window of one axis divides by.
 std::vector<double> window_counts(const PoolAxis& a, bool include_pad) {

@@ -87,17 +87,13 @@ class ChainEmitter {
     for (size_t i = 0; i + 1 < stages_.size(); ++i) {
       const ir::RowStage& stage = stages_[i].rows;
       const Node origin = minus(b_.mul(unit_, held_[i]), plus(rows[i].base, stage.halo_lo));
-      shifts[slot_of(i)] = b_.mul(origin, stage.row_elements);
+      shifts[stages_[i].rows.slot] = b_.mul(origin, stage.row_elements);
     }
     for (size_t i = 0; i < stages_.size(); ++i) {
       if (i + 1 < stages_.size()) hold(i, rows[i], band);
       Emitter(stages_[i].kernel, stages_[i].plan, config_.float_level, program_, b_)
           .run_band(stages_[i].axis, rows[i].start, rows[i].end, shifts, band);
     }
-  }
-
-  int64_t slot_of(size_t stage) const {
-    return stages_[stage].rows.store.src(0).src(0).arg().ints[0];
   }
 
   /// Moves the rows that the band still reads, and writes the zeros around the buffer's rows.

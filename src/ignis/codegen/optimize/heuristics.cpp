@@ -1,3 +1,4 @@
+#include "ignis/base/math.h"
 #include "ignis/codegen/optimize/loop_plan.h"
 #include "ignis/codegen/optimize/stage.h"
 #include "ignis/codegen/optimize/thread_cut.h"
@@ -15,8 +16,6 @@ using ir::Op;
 
 /// An inner tile axis is taken when its tiles are at least this share of the largest.
 constexpr double kInnerTileShare = 0.7;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Chooser {
  public:
@@ -240,7 +239,7 @@ void Chooser::choose_tile() {
     return;
   }
   if (v < 0) return;
-  const int64_t vectors = ceil_div(extent(v), lanes_);
+  const int64_t vectors = ceil_div<int64_t>(extent(v), lanes_);
   const auto reduces = tile_reduces();
   if (reduces.empty()) {
     plan_.vectors = static_cast<int>(std::min<int64_t>(vectors, k_.reduces().empty() ? 4 : 2));
@@ -292,7 +291,7 @@ void Chooser::choose_tile() {
     for (const int a : reduces.front()->axes) points *= extent(a);
     int64_t widest = points > 64 ? target_.vector_registers / 2 : 4;
     if (outputs().size() == 1 && target_.threads > 1)
-      widest = std::min(widest, ceil_div(vectors, 2 * target_.threads));
+      widest = std::min(widest, ceil_div<int64_t>(vectors, 2 * target_.threads));
     plan_.vectors = static_cast<int>(std::min<int64_t>(vectors, panel > 0 ? width : widest));
     return;
   }

@@ -1,5 +1,7 @@
 #include "ignis/codegen/optimize/thread_cut.h"
 
+#include "ignis/base/math.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -15,8 +17,6 @@ constexpr double kFarBytesPerNs = 25;   // beyond the core's own caches
 constexpr double kNearBytesPerNs = 50;  // its second-level cache
 constexpr double kClearly = 0.96;       // a later candidate must be as much better
 constexpr double kTurnNs = 30;          // of the loops inside a turn of the cut's outer axes
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class ThreadCut {
  public:
@@ -138,7 +138,7 @@ class ThreadCut {
     double uneven = 1;
     const int v = plan_.vector_axis;
     if (v >= 0 && axes.front() == v) {
-      const int64_t vectors = ceil_div(extent(v), plan_.lanes);
+      const int64_t vectors = ceil_div<int64_t>(extent(v), plan_.lanes);
       uneven = static_cast<double>(tiles(v) * plan_.vectors) / static_cast<double>(vectors);
     }
     const auto points = [&](AxisMask mask) {  // of all threads' work and of this part's
