@@ -148,6 +148,8 @@ Result<Json> show_kernels(const schedule::Schedule& schedule, const onnx::Model&
     if (!lowered)
       return std::move(lowered).error().with_context("kernel '" + kernel_name(kernel, i) + "'");
     std::string actions, shape, layout;
+    Notes why = kernel.why;
+    why.insert(why.end(), lowered->why.begin(), lowered->why.end());
     for (const std::string& action : lowered->actions)
       actions += (actions.empty() ? "" : "; ") + action;
     for (const int slot : kernel.written) {
@@ -167,6 +169,7 @@ Result<Json> show_kernels(const schedule::Schedule& schedule, const onnx::Model&
                     {"flops", lowered->flops},
                     {"parallel_units", lowered->parallel_units},
                     {"actions", lowered->actions},
+                    {"why", why},
                     {"layers", layer_text(kernel, model)}});
   }
   if (prints)

@@ -264,7 +264,8 @@ void add_commands(CLI::App& app, Command& chosen) {
       ->check(CLI::IsMember({"call", "kernel", "op", "layer"}));
   sub->add_option("--top", profile->top, "Rows to print")->check(CLI::Range(1, 1000000));
   sub->add_flag("--schedules", profile->shows_schedules,
-                "Scheduling actions of each kernel (with --by call or kernel)");
+                "Scheduling actions of each kernel, and what was compared to choose them (with "
+                "--by call or kernel)");
   sub->add_option(
       "--trace", profile->trace_file,
       "File for chrome://tracing or Perfetto: compile stages and every call of each run");

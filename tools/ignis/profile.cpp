@@ -103,7 +103,10 @@ std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by,
       ProfileRow row;
       row.name = by == ProfileBy::Call ? call.kernel : at->first;
       if (by == ProfileBy::Call) row.layer = call.layer;
-      if (by == ProfileBy::Call || by == ProfileBy::Kernel) row.schedule = call.schedule;
+      if (by == ProfileBy::Call || by == ProfileBy::Kernel) {
+        row.schedule = call.schedule;
+        row.why = call.why;
+      }
       rows.push_back(std::move(row));
       slowest.push_back(-1);
     }
@@ -135,7 +138,6 @@ void print_profile(const std::vector<ProfileRow>& rows, int top, bool shows_sche
   std::vector<std::string> head = {"name", "calls", "time", "%", "cum %", "GFLOP/s", "GB/s"};
   if (has_roofline) head.insert(head.end(), {"% of roof", "bound by"});
   head.emplace_back("layer");
-  if (shows_schedules) head.emplace_back("schedule");
   Table table(head);
   for (size_t i = 0; i < rows.size() && i < static_cast<size_t>(top); ++i) {
     const ProfileRow& row = rows[i];
@@ -151,7 +153,6 @@ void print_profile(const std::vector<ProfileRow>& rows, int top, bool shows_sche
     if (has_roofline)
       cells.insert(cells.end(), {format_number(100 * row.least_s / s, 3), row.bound});
     cells.push_back(row.layer.substr(0, 40));
-    if (shows_schedules) cells.push_back(row.schedule);
     table.add(cells);
   }
   std::printf("\n%s%d calls, %s in kernels", table.to_string().c_str(), calls,
@@ -160,6 +161,11 @@ void print_profile(const std::vector<ProfileRow>& rows, int top, bool shows_sche
     std::printf(", %s %% of what the machine can do",
                 format_number(100 * least / total, 3).c_str());
   std::printf("\n");
+  for (size_t i = 0; i < rows.size() && i < static_cast<size_t>(top) && shows_schedules; ++i) {
+    if (rows[i].schedule.empty()) continue;
+    std::printf("\n%s: %s\n", rows[i].name.c_str(), rows[i].schedule.c_str());
+    for (const std::string& note : rows[i].why) std::printf("  %s\n", note.c_str());
+  }
 }
 
 Json to_json(const RunStages& stages) {
@@ -256,7 +262,8 @@ Result<Exit> profile_command(const Context& context, const ProfileOptions& optio
                               {"bytes", row.bytes},
                               {"least_s", row.least_s},
                               {"bound", row.bound},
-                              {"schedule", row.schedule}});
+                              {"schedule", row.schedule},
+                              {"why", row.why}});
   }
   IGNIS_TRY(context.write_json(report));
   return Exit::Ok;

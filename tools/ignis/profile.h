@@ -45,6 +45,7 @@ struct ProfileRow {
   double least_s = 0;    ///< what the machine would need at its best; 0: not measured
   std::string bound;     ///< "fma" or the level of memory that bounds the slowest of its calls
   std::string schedule;  ///< of a single call or kernel
+  Notes why;             ///< likewise: what was compared to choose it
 };
 /// Op: the operators that a kernel's name begins with, in the model's words ("conv_relu"). Layer: calls that compute the
 /// same layers.
@@ -52,7 +53,7 @@ enum class ProfileBy : uint8_t { Call, Kernel, Op, Layer };
 /// The rows, the slowest first; equal ones in order of first appearance. `roofline` (may be null) gives what bounds them.
 std::vector<ProfileRow> sum_by(const std::vector<CallInfo>& calls, ProfileBy by,
                                const Roofline* roofline = nullptr);
-/// The first `top` rows with shares, rates and the total; below each its schedule, if it is wanted.
+/// The first `top` rows with shares, rates and the total; then the schedule of each and why it has it, if that is wanted.
 void print_profile(const std::vector<ProfileRow>& rows, int top, bool shows_schedules = false);
 
 /// Trace events as chrome://tracing and Perfetto read them (microseconds): the stages of loading one after the other, then

@@ -49,14 +49,17 @@ TEST(Profile, SumsUpByWhatIsAskedFor) {
 TEST(Profile, RowsKnowWhatBoundsThem) {
   const Roofline roofline{2, 100e9, {{"L2", 1'000'000, 200e9}, {"memory", INT64_MAX, 10e9}}};
   // 1 GFLOP over little data; 2 MB of copying; 100 kB of copying.
-  const std::vector<CallInfo> calls = {{"k01_conv", "a", 1e9, 1e5, 0, 20e-3, "VECTOR(0,16,2)"},
-                                       {"k02", "b", 0, 2e6, 20e-3, 400e-6, ""},
-                                       {"k02", "c", 0, 1e5, 21e-3, 1e-6, ""}};
+  const std::vector<CallInfo> calls = {
+      {"k01_conv", "a", 1e9, 1e5, 0, 20e-3, "VECTOR(0,16,2)", {"tile of 6"}},
+      {"k02", "b", 0, 2e6, 20e-3, 400e-6, ""},
+      {"k02", "c", 0, 1e5, 21e-3, 1e-6, ""}};
   const std::vector<ProfileRow> rows = sum_by(calls, ProfileBy::Kernel, &roofline);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].bound, "fma");
   EXPECT_DOUBLE_EQ(rows[0].least_s, 10e-3);
   EXPECT_EQ(rows[0].schedule, "VECTOR(0,16,2)");
+  EXPECT_EQ(rows[0].why, Notes{"tile of 6"});
+  EXPECT_TRUE(sum_by(calls, ProfileBy::Layer)[0].why.empty()) << "of a single call or kernel only";
   EXPECT_EQ(rows[1].bound, "memory") << "of its slowest call";
   EXPECT_DOUBLE_EQ(rows[1].least_s, 200e-6 + 0.5e-6);
 }

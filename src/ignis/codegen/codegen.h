@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ignis/base/notes.h"
 #include "ignis/base/program_image.h"
 #include "ignis/base/submit_program.h"
 #include "ignis/base/target.h"
@@ -32,6 +33,7 @@ struct PassRecord {
 struct Lowered {
   Program program;
   std::vector<std::string> actions;  ///< applied, in order; replay them by Config::actions
+  Notes why;  ///< what the heuristics compared; empty where `Config` gives the actions
   int64_t parallel_units =
       1;             ///< independent units of the outermost loops: an upper bound for parts
   double flops = 0;  ///< of one launch

@@ -208,7 +208,7 @@ class Lowering {
     Result<LoopPlan> plan = run_("schedule", [&]() -> Result<LoopPlan> {
       if (!actions.empty()) return apply_actions(kernel, actions);
       if (!config_.optimize) return default_plan(kernel);
-      return choose_plan(kernel, config_.target, config_.float_level, rows);
+      return choose_plan(kernel, config_.target, config_.float_level, rows, lowered_.why);
     });
     if (!plan) return plan;
     IGNIS_TRY(verify_plan(kernel, *plan));
@@ -240,7 +240,10 @@ class Lowering {
       IGNIS_TRY_ASSIGN(Kernel kernel, prepare(alone));
       const int axis = kernel.axis_of(rows[i].rows);
       lowered_.actions.push_back("STORE(" + std::to_string(i) + ")");
+      const size_t first = lowered_.why.size();
       IGNIS_TRY_ASSIGN(LoopPlan chosen, plan(kernel, actions.stages[i], axis));
+      for (size_t w = first; w < lowered_.why.size(); ++w)
+        lowered_.why[w] = say("store ", i, ": ", lowered_.why[w]);
       stages.push_back({rows[i], std::move(kernel), std::move(chosen), axis});
     }
     lowered_.actions.push_back("BAND(" + std::to_string(actions.bands.rows) + "," +

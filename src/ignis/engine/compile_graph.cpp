@@ -160,8 +160,11 @@ void Planner::add_call(size_t kernel, const KernelName& name) {
 CallDetails Planner::call_details(size_t scheduled, const FoldedGraph& folded) const {
   const schedule::Kernel& kernel = schedule_.kernels[scheduled];
   CallDetails details;
-  details.schedule =
-      kernels_.programs[static_cast<size_t>(kernels_.program_of[scheduled])].schedule;
+  const CompiledKernel& program =
+      kernels_.programs[static_cast<size_t>(kernels_.program_of[scheduled])];
+  details.schedule = program.schedule;
+  details.why = kernel.why;
+  details.why.insert(details.why.end(), program.why.begin(), program.why.end());
   if (kernel.written.empty()) return details;
   details.slot = kernel.written[0];
   const int index = kernel.buffers[static_cast<size_t>(details.slot)];

@@ -41,6 +41,7 @@ struct GraphOptions {
 /// What is known of a call beside what running it takes.
 struct CallDetails {
   std::string schedule;  ///< actions of its program; empty: unknown
+  Notes why;  ///< what was compared for it; without the program's part where a cache had it
   // What it writes, for comparing it with a reference: the buffer at `slot` in `layout`.
   int slot = 0;
   DType dtype = DType::Float32;

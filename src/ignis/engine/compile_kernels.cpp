@@ -119,6 +119,7 @@ Status compile_job(Job& job, const codegen::Config& config, const Digest& conten
   CompiledKernel kernel;
   kernel.parallel_units = lowered.parallel_units;
   kernel.flops = lowered.flops;
+  kernel.why = std::move(lowered.why);
   for (const std::string& action : lowered.actions) {
     kernel.schedule += (kernel.schedule.empty() ? "" : "; ") + action;
   }

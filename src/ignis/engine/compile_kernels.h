@@ -18,6 +18,7 @@ struct CompiledKernel {
   double flops = 0;
   std::string
       schedule;  ///< its scheduling actions, as codegen::Lowered gives them, with "; " between
+  Notes why;     ///< what the heuristics compared; not kept on disk
 };
 
 struct CompiledKernels {

@@ -529,8 +529,10 @@ Status Session::State::profile(const void* const* given_inputs, void* const* giv
   };
   for (size_t i = 0; i < planned.size(); ++i) {
     calls->push_back({planned[i].name, planned[i].layer, planned[i].flops, planned[i].bytes,
-                      in_seconds({stamps.front().begin, stamps[i].begin}), in_seconds(stamps[i]),
-                      i < report.calls.size() ? report.calls[i].schedule : std::string()});
+                      in_seconds({stamps.front().begin, stamps[i].begin}), in_seconds(stamps[i])});
+    if (i >= report.calls.size()) continue;
+    calls->back().schedule = report.calls[i].schedule;
+    calls->back().why = report.calls[i].why;
   }
   if (stages != nullptr && !stamps.empty()) {
     *stages = {in_seconds({begin, stamps.front().begin}),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ignis/base/host_tensor.h"
+#include "ignis/base/notes.h"
 #include "ignis/base/target.h"
 #include "ignis/engine/program_cache.h"
 #include "ignis/tensor/core.h"
@@ -80,6 +81,7 @@ struct CallInfo {
   double begin_s = 0;         ///< of the profiled run, since its first call began
   double seconds = 0;         ///< of the profiled run
   std::string schedule = {};  ///< the kernel's scheduling actions; empty for an artifact
+  Notes why = {};             ///< what was compared to choose them, as far as it is known
 };
 
 /// Where a profiled run's time went, in seconds by the host's clock.

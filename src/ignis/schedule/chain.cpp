@@ -20,6 +20,8 @@ constexpr double kL2Share = 0.75;
 /// Time to move a byte within L2 by the time it costs to write it to memory behind L2 and to read it from there.
 constexpr double kMoveCost = 0.5;
 
+std::string mb(double bytes) { return say(bytes / 1e6, " MB"); }
+
 class Chainer {
  public:
   Chainer(Schedule& schedule, const Target& target, Choice mode)
@@ -128,6 +130,8 @@ void Chainer::cut(size_t first, size_t end, std::vector<Kernel>& out) {
     Kernel chain;
   };
   std::vector<Best> best(end - first + 1);  // of the run's first kernels
+  std::vector<std::string> pairs(end -
+                                 first);  // what was compared of each kernel and the one before
   for (size_t n = 1; n < best.size(); ++n) {
     best[n] = {best[n - 1].gain, n - 1, s_.kernels[first + n - 1]};
     for (size_t begin = n - 1; begin-- > 0;) {
@@ -135,12 +139,15 @@ void Chainer::cut(size_t first, size_t end, std::vector<Kernel>& out) {
       if (rows.empty()) break;
       Kernel chain = join(first + begin, first + n - 1, rows);
       const double gain = best[begin].gain + choose_bands(chain);
+      if (begin + 2 == n) pairs[begin + 1] = chain.why.back();
       if (gain > best[n].gain) best[n] = {gain, begin, std::move(chain)};
     }
   }
   std::vector<Kernel> chains;
   for (size_t n = best.size() - 1; n > 0; n = best[n].begin) {
     if (best[n].begin + 1 < n) shrink_buffers(best[n].chain);
+    Notes& why = best[n].chain.why;
+    if (best[n].begin > 0) why.push_back("with the kernel before, " + pairs[best[n].begin]);
     chains.push_back(std::move(best[n].chain));
   }
   std::move(chains.rbegin(), chains.rend(), std::back_inserter(out));
@@ -150,11 +157,18 @@ void Chainer::cut(size_t first, size_t end, std::vector<Kernel>& out) {
 /// what moving rows from band to band costs; 0 or less where a chain does not pay.
 double Chainer::choose_bands(Kernel& chain) const {
   const auto stages = ir::row_stages(g_, chain.sink);
-  if (!stages) return -1;
+  if (!stages) {
+    chain.why.push_back(stages.error().message());
+    return -1;
+  }
   const int64_t most = ir::most_band_rows(
       *stages, static_cast<int64_t>(kL2Share * static_cast<double>(target_.l2_bytes)));
   const int64_t extent = stages->back().extent;
-  if (most == 0 && mode_ != Choice::On) return -1;
+  const std::string name = say("a chain of ", stages->size());
+  if (most == 0 && mode_ != Choice::On) {
+    chain.why.push_back(name + " has no room for its rows in L2");
+    return -1;
+  }
   ir::Bands bands;
   bands.units = std::clamp<int64_t>(target_.threads, 1, extent);
   bands.rows = std::max<int64_t>(1, most);
@@ -163,14 +177,22 @@ double Chainer::choose_bands(Kernel& chain) const {
   std::vector<Node> stores;
   for (int i = 0; i < chain.sink.source_count(); ++i) stores.push_back(chain.sink.src(i));
   chain.sink = g_.make(Op::Sink, DType::Void, stores, ir::encode(bands));
-  if (mode_ == Choice::On) return static_cast<double>(stages->size() - 1);
+  if (mode_ == Choice::On) {
+    chain.why.push_back(name + " is legal and asked for");
+    return static_cast<double>(stages->size() - 1);
+  }
   int64_t constants = 0;
   for (const int id : chain.buffers) {
     if (buffer(id).role == BufferRole::Constant) constants += buffer(id).size_bytes();
   }
   // They are read again for each band.
-  if (constants > target_.l2_bytes / 4) return -1;
-  double gain = 0;
+  if (constants > target_.l2_bytes / 4) {
+    chain.why.push_back(say(name, " reads ", mb(static_cast<double>(constants)),
+                            " of constants for each band, a quarter of L2 is ",
+                            mb(static_cast<double>(target_.l2_bytes) / 4)));
+    return -1;
+  }
+  double saved = 0, moved = 0;
   double advance = static_cast<double>(bands.rows);
   for (size_t i = stages->size() - 1; i-- > 0;) {
     const ir::RowWindow& window = (*stages)[i + 1].window;
@@ -179,10 +201,14 @@ double Chainer::choose_bands(Kernel& chain) const {
     const auto kept =
         static_cast<double>(std::max<int64_t>(0, window.last - window.first + 1 - window.stride));
     const bool leaves = buffer(chain.buffers[slot]).size_bytes() > target_.l2_bytes / 2;
-    gain += static_cast<double>((*stages)[i].extent * (*stages)[i].row_bytes) *
-            ((leaves ? 1 : 0) - kMoveCost * kept / advance);
+    const auto bytes = static_cast<double>((*stages)[i].extent * (*stages)[i].row_bytes);
+    saved += leaves ? bytes : 0;
+    moved += bytes * kMoveCost * kept / advance;
   }
-  return gain;
+  chain.why.push_back(say(name, " saves ", mb(saved), " and moves rows for ", mb(moved),
+                          ", in bands of ", bands.rows, " of ", extent, " rows, ", most, " fit ",
+                          kL2Share, " of L2"));
+  return saved - moved;
 }
 
 /// Buffers between the stores of a chain have memory for a band of each unit.
@@ -230,6 +256,8 @@ Kernel Chainer::join(size_t first, size_t last, const std::vector<Node>& rows) {
     joined.written.insert(joined.written.begin(),
                           static_cast<int>(store.src(0).src(0).arg().ints[0]));
     joined.layers.insert(joined.layers.end(), kernel.layers.begin(), kernel.layers.end());
+    for (const std::string& note : kernel.why)
+      joined.why.push_back(say("store ", k - first, ": ", note));
     stores.push_back(store);
   }
   joined.sink = g_.make(Op::Sink, DType::Void, stores);

@@ -402,6 +402,8 @@ void LayoutChooser::pack_operands(size_t index) {
       const bool is_strided = at->coefficient(v) != 1;
       if (shares_vector_axis || reuse < 8 || (!is_strided && (row < 256 || reuse < 32))) continue;
     }
+    draft.why.push_back(say("'", buffer(id).name, "' in panels: each element is read ", reuse,
+                            " times", constant ? ", laid once" : ", laid in each run"));
     const int64_t extent = v.range_extent();
     int64_t panel = extent;
     if (!shares_vector_axis && extent > width) {

@@ -27,6 +27,7 @@ Kernel finish(Graph& g, const Schedule& schedule, const Draft& draft) {
   Kernel kernel;
   kernel.at_load = draft.at_load;
   kernel.layers = draft.layers;
+  kernel.why = draft.why;
   std::unordered_map<Node, Node> map;
   std::vector<Node> params;
   for (const Node& n : ir::toposort(draft.sink)) {

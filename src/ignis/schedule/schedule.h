@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ignis/base/notes.h"
 #include "ignis/base/target.h"
 #include "ignis/ir/graph.h"
 
@@ -37,6 +38,7 @@ struct Kernel {
   std::vector<int> written;      ///< slots that are stored
   std::vector<ir::Node> layers;  ///< nodes of the tensor graph that end in this kernel, for names
   bool at_load = false;          ///< depends on constants only: run once when the model is loaded
+  Notes why;                     ///< what was compared on its way here
 };
 
 /// Re-lays a constant once at load: for every value of the `extents` loops, element at the dot product of the values

@@ -16,6 +16,7 @@ struct Draft {
   std::vector<ir::Node> layers;  ///< tensor nodes computed here
   uint32_t order = 0;            ///< id of the tensor node it realises: a topological key
   bool at_load = false;
+  Notes why;  ///< as Kernel::why
 };
 
 /// Decides which nodes of the tensor graph are materialised and writes one draft for each (tensor-ir.md section 8).

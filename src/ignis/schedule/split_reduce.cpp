@@ -74,6 +74,8 @@ void split_reduces(Schedule& schedule, std::vector<Draft>& drafts, const Target&
     sources[0] = ir::substitute(g, reduce.src(0), renumbered);
     const Node of_row = g.make(Op::Reduce, reduce.dtype(), sources, reduce.arg());
     Draft first = copy_draft(g, d, rows, shape, reduce.dtype(), kept, of_row);
+    first.why.push_back(say("reduced by rows first: ", row.range_extent(), " rows for ",
+                            target.threads, " threads, 2 for each at least"));
 
     const Node partial = load_buffer(g, d, rows, shape, reduce.dtype(), kept);
     replace(g, d, {{reduce, g.make(Op::Reduce, reduce.dtype(), {partial, row}, reduce.arg())}});

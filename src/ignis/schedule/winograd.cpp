@@ -64,7 +64,7 @@ struct DenseWindow {
 
 class Rewriter {
  public:
-  Rewriter(Schedule& schedule, const Draft& draft, const Target& target, const Options& options)
+  Rewriter(Schedule& schedule, Draft& draft, const Target& target, const Options& options)
       : schedule_(schedule),
         draft_(draft),
         target_(target),
@@ -112,7 +112,7 @@ class Rewriter {
   Draft transform_output();
 
   Schedule& schedule_;
-  const Draft& draft_;
+  Draft& draft_;
   const Target& target_;
   const Options& options_;
   Graph& g_;
@@ -221,7 +221,12 @@ bool Rewriter::pays() const {
                                 ? kMemoryBytesPerCycle
                                 : kL3BytesPerCycle * threads;
   const double kernels = 2 * (threads > 1 ? kForkCycles : kStartCycles);
-  return products + moved / moved_rate + kernels < kGain * direct;
+  const double all = products + moved / moved_rate + kernels;
+  draft_.why.push_back(say("Winograd ", all / direct, " of direct, taken below ", kGain,
+                           ": products ", products / 1e3, ", moving ", moved / moved_rate / 1e3,
+                           ", starts ", kernels / 1e3, ", direct ", direct / 1e3,
+                           " thousand cycles"));
+  return all < kGain * direct;
 }
 
 /// Tiles at the far edge of an odd plane read one row or column more; what it holds reaches no output.
@@ -440,7 +445,11 @@ std::optional<WinogradDrafts> Rewriter::run() {
     return std::nullopt;
   const double channels = static_cast<double>(w_.channel.range_extent());
   constexpr double kMaxError = 1e-4;
-  if (32 * (std::sqrt(channels) + 8) * 0x1p-24 > kMaxError) return std::nullopt;
+  const double error = 32 * (std::sqrt(channels) + 8) * 0x1p-24;
+  if (error > kMaxError) {
+    draft_.why.push_back(say("no Winograd: its error bound ", error, " is above ", kMaxError));
+    return std::nullopt;
+  }
   if (options_.winograd == Choice::Auto && !pays()) return std::nullopt;
   const int64_t tiles = w_.tile_rows() * w_.tile_columns();
   const int64_t c = w_.channel.range_extent(), o = w_.output.range_extent();
@@ -464,8 +473,8 @@ std::optional<WinogradDrafts> Rewriter::run() {
 
 }  // namespace
 
-std::optional<WinogradDrafts> use_winograd(Schedule& schedule, const Draft& draft,
-                                           const Target& target, const Options& options) {
+std::optional<WinogradDrafts> use_winograd(Schedule& schedule, Draft& draft, const Target& target,
+                                           const Options& options) {
   return Rewriter(schedule, draft, target, options).run();
 }
 

@@ -17,10 +17,12 @@ using ir::Op;
 /// An inner tile axis is taken when its tiles are at least this share of the largest.
 constexpr double kInnerTileShare = 0.7;
 
+std::string kib(int64_t bytes) { return say(static_cast<double>(bytes) / 1024, " KiB"); }
+
 class Chooser {
  public:
-  Chooser(const Kernel& kernel, const Target& target, FloatLevel level, int rows)
-      : k_(kernel), target_(target), level_(level), rows_(rows) {}
+  Chooser(const Kernel& kernel, const Target& target, FloatLevel level, int rows, Notes& why)
+      : k_(kernel), target_(target), level_(level), rows_(rows), why_(why) {}
 
   LoopPlan choose() {
     lanes_ = std::max(1, target_.vector_bytes / std::max(1, std::max(k_.widest_bytes(), 1)));
@@ -29,7 +31,7 @@ class Chooser {
     split_reduces();
     if (!choose_transpose()) choose_tile();
     order_loops();
-    if (rows_ < 0) choose_thread_axes(k_, target_, plan_);
+    if (rows_ < 0) choose_thread_axes(k_, target_, plan_, why_);
     choose_segments();
     choose_unrolls();
     plan_.slides = should_slide();
@@ -95,17 +97,18 @@ class Chooser {
   void order_loops();
   void choose_segments();
   void choose_unrolls();
-  bool should_slide() const;
+  bool should_slide();
   void choose_stage();
   int64_t tiles(int axis) const;
   int64_t shared_bytes() const;
   void push_in_order(const std::vector<int>& outer);
-  bool goes_down() const;
+  bool goes_down();
 
   const Kernel& k_;
   const Target& target_;
   FloatLevel level_;
   int rows_;
+  Notes& why_;
   int lanes_ = 1;
   int choosing_axis_ = -1;
   bool streams_weights_ = false;  ///< a vector operand is shared along the tile axis: a contraction
@@ -118,6 +121,7 @@ void Chooser::choose_vector_axis() {
       return;  // lanes of bool accumulators are not worth their code
   }
   double best = 0;
+  std::string tried;
   for (const int a : outputs()) {
     if (extent(a) < 2 || a == rows_ || a == choosing_axis_) continue;
     const auto score = [&](const Address& at, double weight) {
@@ -139,10 +143,16 @@ void Chooser::choose_vector_axis() {
     }
     // A short axis fills few lanes.
     total *= std::min(1.0, static_cast<double>(extent(a)) / lanes_);
+    append(tried, say("axis ", a, " of ", extent(a), " ", total));
     if (total > best) {
       best = total;
       plan_.vector_axis = a;
     }
+  }
+  if (!tried.empty()) {
+    why_.push_back(say("lanes along ",
+                       plan_.vector_axis < 0 ? "none" : say("axis ", plan_.vector_axis),
+                       ", by how addresses step: ", tried));
   }
   if (plan_.vector_axis < 0) return;
   // Narrower registers for a short axis: no lane is masked away.
@@ -175,7 +185,10 @@ void Chooser::split_reduces() {
     if (!contiguous || !any) continue;
     // Enough chains to hide the latency of what accumulates; a body of many operations hides it by itself.
     const int64_t vectors = extent(axis) / lanes_;
-    const int64_t chains = operations_below(r.node.src(0)) > 2 ? 4 : 8;
+    const int operations = operations_below(r.node.src(0));
+    const int64_t chains = operations > 2 ? 4 : 8;
+    why_.push_back(say("sum over axis ", axis, " in ", std::min(chains, vectors),
+                       " parts: ", operations, " operations a term, ", vectors, " vectors"));
     plan_.splits.push_back({axis, lanes_, static_cast<int>(std::min(chains, vectors))});
   }
 }
@@ -207,6 +220,8 @@ bool Chooser::choose_transpose() {
     plan_.tile_axis = m;
     plan_.tile = lanes;
     plan_.transposes = true;
+    why_.push_back(
+        say("turned in blocks of ", lanes, ": stored along axis ", v, ", read along axis ", m));
     return true;
   }
   return false;
@@ -236,6 +251,8 @@ void Chooser::choose_tile() {
   if (choosing_axis_ >= 0) {
     plan_.tile_axis = choosing_axis_;
     plan_.tile = extent(choosing_axis_);
+    why_.push_back(say("tile of all ", plan_.tile, " along axis ", choosing_axis_,
+                       ": it only chooses between values"));
     return;
   }
   if (v < 0) return;
@@ -264,6 +281,7 @@ void Chooser::choose_tile() {
   const int64_t limit = std::max<int64_t>(1, budget / width);
   int best = -1;
   double best_fill = 0, most = 0;  // mean tile sizes
+  std::string tried;
   for (const int a : outputs()) {
     if (a == v || a == rows_ || extent(a) < 2) continue;
     bool used = false, reused = false;
@@ -278,6 +296,7 @@ void Chooser::choose_tile() {
     if (!used || !reused) continue;
     const double fill =
         static_cast<double>(extent(a)) / static_cast<double>(ceil_div(extent(a), limit));
+    append(tried, say("axis ", a, " of ", extent(a), " ", fill));
     most = std::max(most, fill);
     if (fill >= kInnerTileShare * most || best_fill < kInnerTileShare * most) {
       best_fill = fill;
@@ -293,11 +312,15 @@ void Chooser::choose_tile() {
     if (outputs().size() == 1 && target_.threads > 1)
       widest = std::min(widest, ceil_div<int64_t>(vectors, 2 * target_.threads));
     plan_.vectors = static_cast<int>(std::min<int64_t>(vectors, panel > 0 ? width : widest));
+    why_.push_back(say("no tile, ", plan_.vectors, " vectors a step of ", vectors,
+                       ": no operand is read twice, ", points, " terms a sum"));
     return;
   }
   plan_.vectors = static_cast<int>(width);
   plan_.tile_axis = best;
   plan_.tile = ceil_div(extent(best), ceil_div(extent(best), limit));
+  why_.push_back(say("tile of ", plan_.tile, " along axis ", best, " by ", width,
+                     " vectors, mean copies of ", limit, " that registers hold: ", tried));
 }
 
 int64_t Chooser::tiles(int axis) const { return plan_.tiles(axis, extent(axis)); }
@@ -345,6 +368,8 @@ void Chooser::order_loops() {
       // A tile's rows are read once and its results written in long runs, without chunks: panels stay in L1, all or so many
       // at a time.
       push_in_order(rest);
+      why_.push_back(say("rows outside: panels of ", kib(shared_bytes()), " in L1 of ",
+                         kib(target_.l1_bytes), ", ", depth, " terms a sum"));
       return;
     }
     const int64_t rows = tiles(row);
@@ -353,6 +378,9 @@ void Chooser::order_loops() {
       if (a != row) plan_.loops.push_back({a, 0});
     }
     if (chunk < rows) plan_.loops.push_back({row, ceil_div(rows, ceil_div(rows, chunk))});
+    why_.push_back(say("panels outside: ", kib(shared_bytes()), " in L1 of ", kib(target_.l1_bytes),
+                       "; ", chunk, " of ", rows, " tiles along axis ", row, " of ",
+                       kib(bytes_per_row), " in half of L2"));
     plan_.loops.push_back({v, 0});
     if (row != m) plan_.loops.push_back({row, 0});
     plan_.loops.push_back({m, 0});
@@ -379,7 +407,7 @@ int64_t Chooser::shared_bytes() const {
 
 /// Whether a window over a band goes down the rows tile by tile: where the rows that it reads for one tile stay in L1, each
 /// comes from L2 once instead of once for every row of the window.
-bool Chooser::goes_down() const {
+bool Chooser::goes_down() {
   const int v = plan_.vector_axis, m = plan_.tile_axis;
   if (rows_ < 0 || v < 0 || tile_reduces().empty() || !all_in_lanes()) return false;
   int64_t bytes = 0;
@@ -403,7 +431,10 @@ bool Chooser::goes_down() const {
       bytes += rows * across * size_bytes(load.dtype());
     }
   }
-  return bytes > 0 && bytes <= target_.l1_bytes;
+  if (bytes == 0) return false;
+  why_.push_back(say("window ", bytes <= target_.l1_bytes ? "down" : "along",
+                     " the rows: one tile reads ", kib(bytes), ", L1 has ", kib(target_.l1_bytes)));
+  return bytes <= target_.l1_bytes;
 }
 
 /// The loops in the order of the stored buffer, the tile innermost. Weights that L1 does not hold are taken in parts,
@@ -422,7 +453,12 @@ void Chooser::push_in_order(const std::vector<int>& outer) {
     const int64_t tile_bytes = shared_bytes() * tile_elements / extent(v);
     const int64_t chunk =
         std::max<int64_t>(is_window ? 2 : 1, target_.l1_bytes / share / tile_bytes);
-    if (tiles(v) > chunk) plan_.loops.insert(plan_.loops.begin(), {v, chunk});
+    if (tiles(v) > chunk) {
+      plan_.loops.insert(plan_.loops.begin(), {v, chunk});
+      why_.push_back(say(chunk, " of ", tiles(v), " tiles along axis ", v,
+                         " at a time: weights of ", kib(shared_bytes()), ", their part of L1 ",
+                         kib(target_.l1_bytes / share)));
+    }
   }
 }
 
@@ -532,7 +568,7 @@ void Chooser::choose_unrolls() {
 
 /// Whether copies of the tile read some operand at common places, and there are registers for the other operand of all
 /// the points of a window's row (half of them: the rest folds into the multiply-adds as operands in memory).
-bool Chooser::should_slide() const {
+bool Chooser::should_slide() {
   const int m = plan_.tile_axis;
   if (m < 0 || level_ == FloatLevel::Strict) return false;
   for (const ReduceSite* r : tile_reduces()) {
@@ -545,8 +581,12 @@ bool Chooser::should_slide() const {
         // copies * step == points * c for numbers within the tile and the row.
         const int64_t common = std::lcm(step, c);
         if (common / step >= plan_.tile || common / c >= points) continue;
-        return plan_.tile * plan_.vectors + points * plan_.vectors / 2 + 2 <=
-               target_.vector_registers;
+        const int64_t registers = plan_.tile * plan_.vectors + points * plan_.vectors / 2 + 2;
+        why_.push_back(
+            say("bodies along ",
+                registers <= target_.vector_registers ? "what copies share" : "the window",
+                ": sharing takes ", registers, " registers of ", target_.vector_registers));
+        return registers <= target_.vector_registers;
       }
     }
   }
@@ -566,6 +606,9 @@ void Chooser::choose_stage() {
       operations +=
           ir::is_elementwise(n.op()) && (k_.axes_of(n) & axis_bit(plan_.vector_axis)) != 0;
     }
+    why_.push_back(say("terms along axis ", s.axis,
+                       operations <= kCheap ? " computed again: " : " kept: ", operations,
+                       " operations, kept above ", kCheap));
     if (operations <= kCheap) continue;
     plan_.staged_axis = s.axis;
     return;
@@ -574,8 +617,9 @@ void Chooser::choose_stage() {
 
 }  // namespace
 
-LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level, int rows) {
-  return Chooser(kernel, target, level, rows).choose();
+LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level, int rows,
+                     Notes& why) {
+  return Chooser(kernel, target, level, rows, why).choose();
 }
 
 }  // namespace ignis::codegen

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ignis/base/notes.h"
 #include "ignis/base/result.h"
 #include "ignis/codegen/optimize/kernel.h"
 
@@ -80,7 +81,9 @@ Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::stri
 Status verify_plan(const Kernel& kernel, const LoopPlan& plan);
 
 /// Chooses the actions from the kernel's addresses and the target's registers and caches, without a search. `rows`:
-/// the output axis whose loop takes a band at a time, or -1; it is in no tile, and threads cut nothing.
-LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level, int rows = -1);
+/// the output axis whose loop takes a band at a time, or -1; it is in no tile, and threads cut nothing. `why` gets what
+/// was compared.
+LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level, int rows,
+                     Notes& why);
 
 }  // namespace ignis::codegen

@@ -34,22 +34,31 @@ class ThreadCut {
     }
   }
 
-  std::vector<int> choose() const {
+  std::vector<int> choose(Notes& why) const {
     std::vector<int> best;
+    std::string tried;
     double least = 0;
     for (const std::vector<int>& order : orders()) {
       for (size_t n = 1; n <= order.size(); ++n) {
         const std::vector<int> axes(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n));
         const double ns = cost_ns(axes);
+        append(tried, say(text(axes), " ", ns / 1e3, " us"));
         if (!best.empty() && ns >= kClearly * least) continue;
         best = axes;
         least = ns;
       }
     }
+    if (!best.empty())
+      why.push_back(say("threads cut ", text(best), ", slowest of ", threads_, ": ", tried));
     return best;
   }
 
  private:
+  static std::string text(const std::vector<int>& axes) {
+    std::string list;
+    for (const int a : axes) list += (list.empty() ? "(" : ",") + std::to_string(a);
+    return list + ")";
+  }
   int64_t extent(int axis) const { return k_.axes()[static_cast<size_t>(axis)].extent; }
   int64_t tiles(int axis) const { return plan_.tiles(axis, extent(axis)); }
 
@@ -211,8 +220,8 @@ class ThreadCut {
 
 }  // namespace
 
-void choose_thread_axes(const Kernel& kernel, const Target& target, LoopPlan& plan) {
-  plan.thread_axes = ThreadCut(kernel, target, plan).choose();
+void choose_thread_axes(const Kernel& kernel, const Target& target, LoopPlan& plan, Notes& why) {
+  plan.thread_axes = ThreadCut(kernel, target, plan).choose(why);
 }
 
 }  // namespace ignis::codegen
