@@ -251,6 +251,7 @@ engine::GraphOptions Session::State::graph_options(size_t first_port, size_t cou
   graph_options.graph = graph;
   graph_options.float_level = options.float_level;
   graph_options.winograd = options.winograd;
+  graph_options.chain = options.chain;
   graph_options.timeout = options.timeout;
   graph_options.progress = options.progress;
   graph_options.name_node = layer_names(model);
