@@ -43,6 +43,16 @@ struct Lowered {
 /// Optimises and lowers one kernel (a Sink of the schedule). Errors: Unsupported or Internal, naming the pass.
 Result<Lowered> lower(const ir::Node& sink, const Config& config, bool keep_text = false);
 
+/// A legal list of actions for a kernel.
+struct Candidate {
+  std::vector<std::string> actions;
+  double estimate_ns = 0;  ///< for ordering: of one core, by a model of its caches and registers
+  bool operator==(const Candidate&) const = default;
+};
+/// The lists one action away from `config.actions`, which are as Lowered::actions gives them, in an order that depends on
+/// the arguments alone. What a tuner tries next. Errors: as lower().
+Result<std::vector<Candidate>> neighbours(const ir::Node& sink, const Config& config);
+
 /// Renders and compiles with LLVM in this process: a position-independent object without external references.
 /// Thread-safe. `keep_source` also fills ProgramImage::source with the LLVM IR.
 Result<ProgramImage> compile_llvm(const Program& program, const Target& target,

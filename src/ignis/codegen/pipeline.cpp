@@ -9,6 +9,7 @@
 #include "ignis/codegen/optimize/chain_plan.h"
 #include "ignis/codegen/optimize/kernel.h"
 #include "ignis/codegen/optimize/loop_plan.h"
+#include "ignis/codegen/optimize/search_space.h"
 #include "ignis/codegen/passes.h"
 #include "ignis/codegen/verify_passes.h"
 #include "ignis/ir/layout_index.h"
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <sstream>
 
 // The pass list of a CPU kernel, in order. Against kernel-codegen.md section 5: values are rewritten while they are
@@ -175,7 +177,63 @@ class Lowering {
     return std::move(lowered_);
   }
 
+  /// As lower() up to the plans, and the plans beside each.
+  Result<std::vector<Candidate>> neighbours(const Node& kernel_sink) {
+    const Node sink = graph_->import(kernel_sink);
+    IGNIS_TRY(ir::verify_kernel(sink));
+    if (sink.source_count() == 1) {
+      IGNIS_TRY_ASSIGN(const Kernel kernel, prepare(sink));
+      IGNIS_TRY_ASSIGN(const LoopPlan now, plan(kernel, config_.actions, -1));
+      std::vector<Candidate> list;
+      for (const LoopPlan& next : neighbour_plans(kernel, now, config_.target, config_.float_level))
+        list.push_back({next.to_actions(), estimate_ns(kernel, next, config_.target)});
+      return list;
+    }
+    return chain_neighbours(sink);
+  }
+
  private:
+  /// One stage's plan changes at a time, or the bands.
+  Result<std::vector<Candidate>> chain_neighbours(const Node& sink) {
+    IGNIS_TRY_ASSIGN(const std::vector<ir::RowStage> rows, ir::row_stages(*graph_, sink));
+    IGNIS_TRY_ASSIGN(const ir::Bands most, ir::bands_of(sink));
+    IGNIS_TRY_ASSIGN(const ChainActions now,
+                     split_chain_actions(config_.actions, rows.size(), most));
+    std::vector<std::vector<std::string>> stages;
+    std::vector<double> stage_ns;
+    struct Change {
+      size_t stage;
+      Candidate candidate;
+    };
+    std::vector<Change> changes;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      IGNIS_TRY_ASSIGN(Kernel kernel,
+                       prepare(graph_->make(Op::Sink, DType::Void, {rows[i].store})));
+      const int axis = kernel.axis_of(rows[i].rows);
+      IGNIS_TRY_ASSIGN(const LoopPlan chosen, plan(kernel, now.stages[i], axis));
+      stages.push_back(chosen.to_actions());
+      stage_ns.push_back(estimate_ns(kernel, chosen, config_.target));
+      for (const LoopPlan& next :
+           neighbour_plans(kernel, chosen, config_.target, config_.float_level, axis))
+        changes.push_back({i, {next.to_actions(), estimate_ns(kernel, next, config_.target)}});
+    }
+    const double all_ns = std::accumulate(stage_ns.begin(), stage_ns.end(), 0.0);
+    std::vector<Candidate> list;
+    const auto add = [&](const std::vector<std::vector<std::string>>& of, const ir::Bands& bands,
+                         double ns) { list.push_back({join_chain_actions(of, bands), ns}); };
+    for (const Change& change : changes) {
+      auto changed = stages;
+      changed[change.stage] = change.candidate.actions;
+      add(changed, now.bands, all_ns - stage_ns[change.stage] + change.candidate.estimate_ns);
+    }
+    for (const int64_t band :
+         {now.bands.rows - 1, now.bands.rows + 1, now.bands.rows / 2, now.bands.rows * 2}) {
+      if (band < 1 || band > most.rows || band == now.bands.rows) continue;
+      add(stages, {band, now.bands.units}, all_ns);
+    }
+    return list;
+  }
+
   /// The passes on addresses and values, for a Sink of one Store.
   Result<Kernel> prepare(Node sink) {
     const auto run_pass = [&](const KernelPass& pass,
@@ -213,14 +271,13 @@ class Lowering {
     if (!plan) return plan;
     IGNIS_TRY(verify_plan(kernel, *plan));
     if (rows >= 0) IGNIS_TRY(verify_band(*plan, rows));
-    const std::vector<std::string> list = plan->to_actions();
-    lowered_.actions.insert(lowered_.actions.end(), list.begin(), list.end());
     return plan;
   }
 
   Status lower_store(const Node& sink) {
     IGNIS_TRY_ASSIGN(const Kernel kernel, prepare(sink));
     IGNIS_TRY_ASSIGN(const LoopPlan chosen, plan(kernel, config_.actions, -1));
+    lowered_.actions = chosen.to_actions();
     Result<Program> program = run_("emit", [&] {
       return emit_program(kernel, chosen, config_.float_level, &lowered_.parallel_units);
     });
@@ -235,19 +292,19 @@ class Lowering {
     IGNIS_TRY_ASSIGN(const ChainActions actions,
                      split_chain_actions(config_.actions, rows.size(), most));
     std::vector<ChainStage> stages;
+    std::vector<std::vector<std::string>> plans;
     for (size_t i = 0; i < rows.size(); ++i) {
       const Node alone = graph_->make(Op::Sink, DType::Void, {rows[i].store});
       IGNIS_TRY_ASSIGN(Kernel kernel, prepare(alone));
       const int axis = kernel.axis_of(rows[i].rows);
-      lowered_.actions.push_back("STORE(" + std::to_string(i) + ")");
       const size_t first = lowered_.why.size();
       IGNIS_TRY_ASSIGN(LoopPlan chosen, plan(kernel, actions.stages[i], axis));
       for (size_t w = first; w < lowered_.why.size(); ++w)
         lowered_.why[w] = say("store ", i, ": ", lowered_.why[w]);
+      plans.push_back(chosen.to_actions());
       stages.push_back({rows[i], std::move(kernel), std::move(chosen), axis});
     }
-    lowered_.actions.push_back("BAND(" + std::to_string(actions.bands.rows) + "," +
-                               std::to_string(actions.bands.units) + ")");
+    lowered_.actions = join_chain_actions(plans, actions.bands);
     lowered_.parallel_units = actions.bands.units;
     Result<Program> program =
         run_("emit", [&] { return emit_chain(stages, actions.bands, most, config_); });
@@ -266,6 +323,10 @@ class Lowering {
 
 Result<Lowered> lower(const Node& sink, const Config& config, bool keep_text) {
   return Lowering(config, keep_text).lower(sink);
+}
+
+Result<std::vector<Candidate>> neighbours(const Node& sink, const Config& config) {
+  return Lowering(config, false).neighbours(sink);
 }
 
 }  // namespace ignis::codegen

@@ -36,6 +36,17 @@ Result<ChainActions> split_chain_actions(const std::vector<std::string>& actions
   return split;
 }
 
+std::vector<std::string> join_chain_actions(const std::vector<std::vector<std::string>>& stages,
+                                            const ir::Bands& bands) {
+  std::vector<std::string> actions;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    actions.push_back("STORE(" + std::to_string(i) + ")");
+    actions.insert(actions.end(), stages[i].begin(), stages[i].end());
+  }
+  actions.push_back("BAND(" + std::to_string(bands.rows) + "," + std::to_string(bands.units) + ")");
+  return actions;
+}
+
 Status verify_band(const LoopPlan& plan, int rows) {
   bool is_plain = rows != plan.vector_axis && rows != plan.tile_axis && plan.thread_axes.empty();
   for (const LoopPlan::Loop& loop : plan.loops) is_plain &= loop.axis != rows || loop.chunk == 0;

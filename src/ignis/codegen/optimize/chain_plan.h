@@ -17,6 +17,10 @@ struct ChainActions {
 Result<ChainActions> split_chain_actions(const std::vector<std::string>& actions, size_t stages,
                                          const ir::Bands& most);
 
+/// The other way round.
+std::vector<std::string> join_chain_actions(const std::vector<std::vector<std::string>>& stages,
+                                            const ir::Bands& bands);
+
 /// Checks a stage's plan: the rows have a plain loop, and no loops are for threads. Errors: InvalidArgument.
 Status verify_band(const LoopPlan& plan, int rows);
 
