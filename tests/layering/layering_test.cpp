@@ -45,6 +45,7 @@ const std::vector<Layer>& layers() {
       {"engine/capture", {"base", "runtime", "exec", "engine/queues"}, {}},
       {"engine/eager", {"base", "ir", "tensor", "schedule", "codegen", "interp", "runtime", "exec", "engine", "engine/queues", "engine/capture"}, {"xxhash.h"}},
       {"engine/callable", {"base", "ir", "tensor", "runtime", "exec", "engine", "engine/queues", "engine/capture", "engine/eager"}, {}},
+      {"engine/tune", {"base", "ir", "tensor", "onnx", "schedule", "codegen", "runtime", "exec", "engine"}, {}},
       {"pipeline/frames",    {"base"}, {"nlohmann"}},
       {"pipeline/messages",  {"base"}, {"capnp", "kj", "event.capnp.h"}},
       {"pipeline/transport", {"base", "pipeline/messages"}, {"zmq.h"}},

@@ -330,7 +330,9 @@ Result<Exit> bench_command(const Context& context, const BenchOptions& options) 
                       {"peak_rss_bytes", peak_bytes}};
   for (const CompileStage& stage : compile_stages) report["compile"][stage.name] = to_json(stage);
   if (options.explains_cache) report["cache"] = cache_json(cache, session.program_lookups());
-  report["kernels"] = {{"calls", session.kernel_count()}, {"programs", session.program_count()}};
+  report["kernels"] = {{"calls", session.kernel_count()},
+                       {"programs", session.program_count()},
+                       {"tuned", session.tuning_use().applied}};
   for (const CallInfo& c : calls) {
     report["profile"].push_back({{"kernel", c.kernel},
                                  {"layer", c.layer},

@@ -49,6 +49,11 @@ struct CompileCommandOptions {
   std::string side = "left";            ///< of a one-sided cabin model: "left", "right" or "both"
   bool takes_tight_frames = false;      ///< of a cabin model: not only padded NV12
   bool explains_cache = false;
+  std::string tune = "off";  ///< "off", "fast", or the beam's width
+  double tune_budget_s = 0;  ///< 0: the mode's own
+  std::string save_tuning;   ///< file for what was found
+  double tune_limit_s = 0;   ///< of one trial; 0: the worker's own
+  std::string tune_faults;   ///< for tests, as engine::parse_trial_faults() reads it
 };
 Result<Exit> compile_command(const Context& context, const CompileCommandOptions& options);
 

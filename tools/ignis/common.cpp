@@ -2,6 +2,7 @@
 
 #include "ignis/base/log.h"
 #include "ignis/base/settings.h"
+#include "ignis/engine/tuning.h"
 #include "ignis/exec/artifact.h"
 #include "ignis/interp/interp.h"
 #include "ignis/runtime/device.h"
@@ -168,6 +169,16 @@ Result<std::pair<std::string, std::string>> split_assignment(const std::string& 
   return std::pair(text.substr(0, at), text.substr(at + 1));
 }
 
+/// A tuner's choices from a file.
+Result<std::shared_ptr<const exec::TuningRecord>> load_tuning(const std::string& path) {
+  auto bytes = read_file(path);
+  if (!bytes) return as_file(std::move(bytes).error());
+  auto record = engine::parse_tuning(
+      std::string_view(reinterpret_cast<const char*>(bytes->data()), bytes->size()));
+  if (!record) return as_file(std::move(record).error().with_context("file '" + path + "'"));
+  return std::make_shared<const exec::TuningRecord>(*std::move(record));
+}
+
 Status bind_dims(const ModelOptions& options, BoundModel& model) {
   std::set<std::string> symbols;
   for (const onnx::ValueInfo& input : model.info.inputs) {
@@ -243,19 +254,6 @@ Status bind_dims(const ModelOptions& options, BoundModel& model) {
       shape.push_back(extent);
     }
     model.session.shapes[input.name] = std::move(shape);
-  }
-  return Status::ok();
-}
-
-Status bind_choices(const ModelOptions& options, SessionOptions& session) {
-  if (!options.float_level.empty()) {
-    IGNIS_TRY_ASSIGN(session.float_level, parse_float_level(options.float_level));
-  }
-  if (!options.winograd.empty()) {
-    IGNIS_TRY_ASSIGN(session.winograd, parse_choice(options.winograd));
-  }
-  if (!options.chain.empty()) {
-    IGNIS_TRY_ASSIGN(session.chain, parse_choice(options.chain));
   }
   return Status::ok();
 }
@@ -389,14 +387,12 @@ Result<BoundModel> bind_case(const ModelOptions& options, const ModelFile& file,
     }
   }
   IGNIS_TRY(bind_dims(options, model));
-  IGNIS_TRY(bind_choices(options, model.session));
   if (model.artifact) {
-    const bool chooses =
-        !options.float_level.empty() || !options.winograd.empty() || !options.chain.empty();
-    if (chooses || !options.fixed.empty() || !options.dims.empty() || !options.shapes.empty()) {
+    if (!options.fixed.empty() || !options.dims.empty() || !options.shapes.empty() ||
+        !options.tuning.empty()) {
       return usage_error("'" + options.path +
-                         "' is compiled already: --dim, --shape, --fix, --float-level, --winograd "
-                         "and --chain belong to ignis compile.");
+                         "' is compiled already: --dim, --shape, --fix and --load-tuning belong to "
+                         "ignis compile.");
     }
     model.session.shapes.clear();
   }
@@ -413,6 +409,9 @@ Result<BoundModel> bind_case(const ModelOptions& options, const ModelFile& file,
         model.session.constants[name],
         make_input(*found, input->dtype,
                    shape == model.session.shapes.end() ? Shape{} : shape->second, rng));
+  }
+  if (!options.tuning.empty()) {
+    IGNIS_TRY_ASSIGN(model.session.tuning, load_tuning(options.tuning));
   }
   return model;
 }

@@ -1,5 +1,6 @@
 // ignis compile: a model into one file that runs without the compiler.
 #include "ignis/engine/artifact.h"
+#include "ignis/engine/tuning.h"
 #include "ignis/pipeline/driver_monitoring/build/compile_parts.h"
 
 #include "tools/ignis/commands.h"
@@ -7,6 +8,7 @@
 #include "tools/ignis/dm/intrinsics.h"
 #include "tools/ignis/explain_cache.h"
 #include "tools/ignis/terminal.h"
+#include "tools/ignis/tune.h"
 #include "tools/io/files.h"
 #include "tools/io/npy.h"
 
@@ -130,6 +132,20 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
   IGNIS_TRY_ASSIGN(compile.golden, read_golden(options, model.info));
   IGNIS_TRY_ASSIGN(const std::optional<pipeline::Profile> profile,
                    add_parts(model.path, options, compile));
+  std::optional<Tuned> tuned;
+  if (options.tune != "off") {
+    if (model.session.tuning != nullptr)
+      return usage_error("--tune makes a record and --load-tuning takes one; say one of them.");
+    IGNIS_TRY_ASSIGN(tuned, tune(model, options, context));
+    compile.session.tuning = tuned->record;
+    if (!options.save_tuning.empty()) {
+      Status saved = write_file(options.save_tuning, engine::format_tuning(*tuned->record));
+      if (!saved) return as_file(std::move(saved).error());
+    }
+    if (context.prints_text()) print_tuned(*tuned);
+  } else if (!options.save_tuning.empty()) {
+    return usage_error("--save-tuning keeps what a search chose; say --tune fast or --tune 4.");
+  }
   const auto begin = std::chrono::steady_clock::now();
   auto compiled = compile_artifact(model.path, compile);
   if (!compiled) {
@@ -193,6 +209,7 @@ Result<Exit> compile_command(const Context& context, const CompileCommandOptions
     report["profile"] = std::string(pipeline::to_string(*profile));
     report["parts"] = compiled->parts;
   }
+  if (tuned) report["tuning"] = to_json(*tuned);
   if (options.explains_cache) report["cache"] = cache_json(cache, lookups);
   IGNIS_TRY(context.write_json(report));
   return Exit::Ok;

@@ -4,6 +4,7 @@
 
 #include "tools/ignis/commands.h"
 #include "tools/ignis/terminal.h"
+#include "tools/ignis/tune.h"
 #include "tools/io/files.h"
 #include "tools/video/open_source.h"
 #include <CLI/CLI.hpp>
@@ -134,16 +135,9 @@ void add_model(CLI::App& app, ModelOptions& m) {
   add("--dim", m.dims, "Extent of a named dim: batch=4");
   add("--fix", m.fixed,
       "Take this input's value as a constant of the model (for inputs that hold shapes)");
-  app.add_option("--float-level", m.float_level,
-                 "What floats may be rewritten to: strict (the same bits), finite (the default) or "
-                 "fast")
-      ->check(CLI::IsMember({"strict", "finite", "fast"}));
-  app.add_option("--winograd", m.winograd,
-                 "Winograd's products for 3 x 3 convolutions: auto (where they pay), off or on")
-      ->check(CLI::IsMember({"auto", "off", "on"}));
-  app.add_option("--chain", m.chain,
-                 "Kernels that run by bands of rows together: auto (where it pays), off or on")
-      ->check(CLI::IsMember({"auto", "off", "on"}));
+  app.add_option("--load-tuning", m.tuning,
+                 "File of choices that compile --tune saved; one of another machine or version is "
+                 "ignored with a note");
 }
 
 void add_dm(CLI::App& app, DmOptions& o) {
@@ -323,6 +317,25 @@ void add_commands(CLI::App& app, Command& chosen) {
   }
 
   add_explain_cache(*sub, compile->explains_cache);
+  sub->add_option("--tune", compile->tune,
+                  "Search for faster code than the heuristics choose, on this machine: off, fast, "
+                  "or how many lists of actions to develop side by side (4 is thorough)");
+  sub->add_option("--tune-budget", compile->tune_budget_s,
+                  "Seconds the search may take; 30 for fast, else 120")
+      ->check(CLI::Range(1.0, 1e6));
+  sub->add_option("--save-tuning", compile->save_tuning,
+                  "File for what the search chose, for --load-tuning");
+  sub->add_option("--tune-limit", compile->tune_limit_s,
+                  "Seconds after which a trial counts as hung; 20 when nothing is said")
+      ->check(CLI::Range(0.1, 1e6));
+  sub->add_option("--tune-faults", compile->tune_faults)->group("");
+
+  std::shared_ptr<TuneWorkerCommandOptions> tune_worker;
+  sub = add_command(app, "tune-worker", "Compile and time for compile --tune", "",
+                    tune_worker_command, tune_worker, chosen);
+  sub->group("");  // nothing that a person calls
+  add_model(*sub, tune_worker->model);
+  sub->add_option("--faults", tune_worker->faults);
 
   std::shared_ptr<InspectOptions> inspect;
   sub = add_command(app, "inspect", "Show what a model holds and what the compiler makes of it",

@@ -12,6 +12,24 @@
 namespace ignis {
 namespace {
 
+std::string_view to_text(FloatLevel level) {
+  switch (level) {
+    case FloatLevel::Strict: return "strict";
+    case FloatLevel::Finite: return "finite";
+    case FloatLevel::Fast: return "fast";
+  }
+  return "unknown";
+}
+
+std::string_view to_text(Choice choice) {
+  switch (choice) {
+    case Choice::Auto: return "auto";
+    case Choice::Off: return "off";
+    case Choice::On: return "on";
+  }
+  return "unknown";
+}
+
 // The file's name without folder and ending: a path would tie the bytes to a machine.
 std::string stem(const std::string& path) {
   const std::string name = path.substr(path.find_last_of('/') + 1);
@@ -27,9 +45,8 @@ std::map<std::string, std::string> make_manifest(const std::string& path,
       {"model.producer", info.producer},
       {"ignis.version", IGNIS_VERSION},
       {"compiler", codegen::compiler_id()},
-      {"options.float_level", std::string(to_string(options.session.float_level))},
-      {"options.winograd", std::string(to_string(options.session.winograd))},
-      {"options.chain", std::string(to_string(options.session.chain))},
+      {"options.float_level", std::string(to_text(options.session.float_level))},
+      {"options.winograd", std::string(to_text(options.session.winograd))},
   };
   for (const auto& [name, text] : info.metadata) manifest["metadata." + name] = text;
   for (const auto& [name, text] : options.manifest) manifest[name] = text;
@@ -129,7 +146,6 @@ Result<CompiledArtifact> compile_artifact(const std::string& model_path,
   contents.slices = options.slices;
   contents.state_pairs = options.state_pairs;
   contents.geometry = options.geometry;
-  contents.tuning = options.tuning;
   std::vector<Session> sessions;  // hold the plans
   std::vector<CompileOptions::NamedSessions> parts;
   for (const std::string& target : options.targets) {
@@ -146,6 +162,9 @@ Result<CompiledArtifact> compile_artifact(const std::string& model_path,
         session_options.threads > 0 ? session_options.threads : runtime::usable_threads();
     IGNIS_TRY_ASSIGN(Session session, Session::compile_for(model_path, code, session_options));
     sessions.push_back(std::move(session));
+    // A record that was ignored says nothing of this code.
+    if (session_options.tuning != nullptr && sessions.back().tuning_use().note.empty())
+      contents.tuning = *session_options.tuning;
     const exec::Plan* plan = sessions.back().plan();
     const exec::TargetNeeds needs{sessions.back().target().arch, sessions.back().target().isa};
     contents.targets.push_back({needs, plan});

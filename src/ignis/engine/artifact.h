@@ -28,7 +28,6 @@ struct CompileOptions {
   std::vector<exec::OutputSlice> slices;
   std::vector<exec::StatePair> state_pairs;
   std::optional<exec::Geometry> geometry;
-  std::optional<exec::TuningRecord> tuning;
   /// Makes the programs beside the model for one target: name and session of each, their order the file's.
   using NamedSessions = std::vector<std::pair<std::string, Session>>;
   std::function<Result<NamedSessions>(const Target& target, const SessionOptions& options)>

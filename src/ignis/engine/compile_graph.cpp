@@ -1,9 +1,10 @@
 #include "ignis/engine/compile_graph.h"
 
+#include "ignis/base/log.h"
 #include "ignis/engine/compile_kernels.h"
 #include "ignis/engine/constants.h"
-#include "ignis/engine/fold_constants.h"
 #include "ignis/engine/plan_capture.h"
+#include "ignis/engine/tuning.h"
 
 #include <algorithm>
 #include <chrono>
@@ -20,12 +21,6 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
-
-// What a kernel computes, in words: operators for its symbol, layers for reports.
-struct KernelName {
-  std::string word;    // "conv_relu"
-  std::string layers;  // "/net/conv1, /net/relu1"
-};
 
 std::string lower_case(std::string text) {
   for (char& c : text) {
@@ -199,16 +194,14 @@ Target baseline_of(const runtime::Device& device) {
   return target;
 }
 
-// Compiles the kernels of a schedule. `names` gets an entry for each.
+// Compiles the kernels of a schedule, whose names are given.
 Result<CompiledKernels> compile_for(const Target& target, const Schedule& schedule,
-                                    const FoldedGraph& folded, const GraphOptions& options,
-                                    std::vector<KernelName>& names, StageTimes& times) {
+                                    const std::vector<KernelName>& names,
+                                    const GraphOptions& options, const ActionsOf* actions_of,
+                                    StageTimes& times) {
   std::vector<std::string> words;
-  names.clear();
-  for (const schedule::Kernel& kernel : schedule.kernels) {
-    names.push_back(name_kernel(kernel, folded, options));
-    words.push_back(names.back().word);
-  }
+  words.reserve(names.size());
+  for (const KernelName& name : names) words.push_back(name.word);
   codegen::Config config;
   config.target = target;
   config.float_level = options.float_level;
@@ -219,22 +212,60 @@ Result<CompiledKernels> compile_for(const Target& target, const Schedule& schedu
   }
   IGNIS_TRY_ASSIGN(CompiledKernels kernels,
                    compile_kernels(schedule, config, words, progress, options.seeded_fault,
-                                   options.program_cache.get()));
+                                   options.program_cache.get(), actions_of));
   times.lower_s += kernels.lower_s;
   times.compile_s += kernels.compile_s;
   times.cache_s += kernels.cache_s;
   return kernels;
 }
 
-// Takes the kernels that run at load out of `schedule`; what is returned has these only, over the same buffers.
-Schedule split_load_kernels(Schedule& schedule) {
-  Schedule at_load = schedule;
+// Takes the kernels that run at load, and their names, out of `graph`; what is returned has these only, over the same
+// buffers.
+std::pair<Schedule, std::vector<KernelName>> split_load_kernels(ScheduledGraph& graph) {
+  Schedule at_load = graph.schedule;
+  std::vector<KernelName> load_names, names;
+  for (size_t k = 0; k < graph.names.size(); ++k)
+    (graph.schedule.kernels[k].at_load ? load_names : names).push_back(std::move(graph.names[k]));
+  graph.names = std::move(names);
   std::erase_if(at_load.kernels, [](const schedule::Kernel& kernel) { return !kernel.at_load; });
-  std::erase_if(schedule.kernels, [](const schedule::Kernel& kernel) { return kernel.at_load; });
-  return at_load;
+  std::erase_if(graph.schedule.kernels,
+                [](const schedule::Kernel& kernel) { return kernel.at_load; });
+  return {std::move(at_load), std::move(load_names)};
+}
+
+// What applies of the options' record; a foreign one is none.
+Result<TuningChoices> choices_of(const GraphOptions& options, const Target& target,
+                                 TuningUse& use) {
+  if (options.tuning == nullptr) return TuningChoices();
+  Result<TuningChoices> choices = read_choices(*options.tuning, target, options.float_level);
+  if (choices || choices.error().reason() != "ForeignTuning") return choices;
+  use.note = choices.error().message();
+  IGNIS_LOG(Warning, "tuning") << use.note;
+  return TuningChoices();
 }
 
 }  // namespace
+
+Result<ScheduledGraph> schedule_graph(const std::vector<ir::Node>& inputs,
+                                      const std::vector<ir::Node>& outputs, const Target& target,
+                                      const GraphOptions& options) {
+  schedule::Options schedule_options;
+  schedule_options.float_level = options.float_level;
+  schedule_options.winograd = options.winograd;
+  schedule_options.choose_layouts = options.choose_layouts;
+  schedule_options.fuse = options.fuse;
+  schedule_options.chain = options.chain;
+  ScheduledGraph made;
+  made.folded.roots = outputs;
+  if (options.graph != nullptr) {
+    IGNIS_TRY_ASSIGN(made.folded, fold_constants(options.graph, outputs));
+  }
+  IGNIS_TRY_ASSIGN(made.schedule,
+                   schedule::make_schedule(inputs, made.folded.roots, target, schedule_options));
+  for (const schedule::Kernel& kernel : made.schedule.kernels)
+    made.names.push_back(name_kernel(kernel, made.folded, options));
+  return made;
+}
 
 Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
                                 const std::vector<ir::Node>& outputs,
@@ -244,41 +275,36 @@ Result<PlannedGraph> plan_graph(const std::vector<ir::Node>& inputs,
   StageTimes& times = planned.report.times;
   const Clock::time_point begin = Clock::now();
   const Target& target = options.target ? *options.target : device->target();
-  schedule::Options schedule_options;
-  schedule_options.float_level = options.float_level;
-  schedule_options.winograd = options.winograd;
-  schedule_options.choose_layouts = options.choose_layouts;
-  schedule_options.fuse = options.fuse;
-  schedule_options.chain = options.chain;
-  FoldedGraph folded;
-  folded.roots = outputs;
-  if (options.graph != nullptr) {
-    IGNIS_TRY_ASSIGN(folded, fold_constants(options.graph, outputs));
-  }
-  IGNIS_TRY_ASSIGN(Schedule schedule,
-                   schedule::make_schedule(inputs, folded.roots, target, schedule_options));
+  TuningUse& use = planned.report.tuning;
+  IGNIS_TRY_ASSIGN(const TuningChoices tuned, choices_of(options, target, use));
+  GraphOptions chosen = options;
+  if (chosen.winograd == Choice::Auto && tuned.winograd) chosen.winograd = *tuned.winograd;
+  if (chosen.chain == Choice::Auto && tuned.chain) chosen.chain = *tuned.chain;
+  IGNIS_TRY_ASSIGN(ScheduledGraph graph, schedule_graph(inputs, outputs, target, chosen));
+  Schedule& schedule = graph.schedule;
   times.schedule_s = seconds_since(begin);
   if (options.progress) options.progress("schedule", 1, 1);
 
   Constants constants;
-  std::vector<KernelName> names;
   const bool runs_here = device->target().can_run(target);
   if (!runs_here) {
-    const Schedule at_load = split_load_kernels(schedule);
+    const auto [at_load, names] = split_load_kernels(graph);
     IGNIS_TRY_ASSIGN(const CompiledKernels kernels,
-                     compile_for(baseline_of(*device), at_load, folded, options, names, times));
+                     compile_for(baseline_of(*device), at_load, names, options, nullptr, times));
     IGNIS_TRY_ASSIGN(constants, make_constants(at_load, kernels, device,
                                                runtime::deadline_after(options.timeout)));
   }
   IGNIS_TRY_ASSIGN(CompiledKernels kernels,
-                   compile_for(target, schedule, folded, options, names, times));
+                   compile_for(target, schedule, graph.names, options, &tuned.actions_of, times));
+  use.applied = kernels.tuned;
+  use.unused = static_cast<int>(tuned.actions_of.size()) - kernels.tuned;
   if (runs_here) {
     IGNIS_TRY_ASSIGN(constants, make_constants(schedule, kernels, device,
                                                runtime::deadline_after(options.timeout)));
   }
   times.pack_s = constants.pack_s;
-  planned.plan =
-      Planner(schedule, kernels, constants, options).make(names, folded, planned.report.calls);
+  planned.plan = Planner(schedule, kernels, constants, options)
+                     .make(graph.names, graph.folded, planned.report.calls);
   planned.report.passes = std::move(kernels.passes);
   planned.report.lookups = std::move(kernels.lookups);
   return planned;

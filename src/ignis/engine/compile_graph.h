@@ -1,6 +1,8 @@
 #pragma once
 
+#include "ignis/engine/fold_constants.h"
 #include "ignis/engine/session.h"
+#include "ignis/exec/artifact_sections.h"
 #include "ignis/exec/model.h"
 #include "ignis/ir/graph.h"
 #include "ignis/runtime/device.h"
@@ -36,6 +38,8 @@ struct GraphOptions {
   int seeded_fault =
       -1;  ///< for tests: the distinct program of this index stores each value plus 1
   std::shared_ptr<ProgramCache> program_cache;  ///< null: every kernel is compiled
+  /// Choices of a tuner. A record of another machine or version is ignored, which is logged. Null: heuristics only.
+  std::shared_ptr<const exec::TuningRecord> tuning;
 };
 
 /// What is known of a call beside what running it takes.
@@ -57,7 +61,26 @@ struct GraphReport {
   StageTimes times;
   std::vector<PassTime> passes;        ///< of the kernels that were compiled
   std::vector<ProgramLookup> lookups;  ///< one for each distinct kernel
+  TuningUse tuning;
 };
+
+/// What kernels are called after.
+struct KernelName {
+  std::string word;    ///< "conv_relu", for symbols
+  std::string layers;  ///< "/net/conv1, /net/relu1", for reports
+};
+
+/// A tensor graph as kernels.
+struct ScheduledGraph {
+  FoldedGraph folded;
+  schedule::Schedule schedule;
+  std::vector<KernelName> names;  ///< of the kernels
+};
+
+/// The first half of plan_graph(). Errors: as fold_constants() and schedule::make_schedule().
+Result<ScheduledGraph> schedule_graph(const std::vector<ir::Node>& inputs,
+                                      const std::vector<ir::Node>& outputs, const Target& target,
+                                      const GraphOptions& options);
 
 /// A tensor graph as plain data.
 struct PlannedGraph {

@@ -34,6 +34,7 @@ struct Job {
   std::vector<codegen::PassRecord> passes;
   ProgramLookup lookup;
   double lower_s = 0, compile_s = 0, cache_s = 0;
+  bool is_tuned = false;
 };
 
 // What all jobs of a graph share.
@@ -41,6 +42,7 @@ struct Shared {
   const codegen::Config& config;
   ProgramCache* cache = nullptr;
   CodeIdentity code;  // filled when there is a cache
+  const ActionsOf* actions_of = nullptr;
 };
 
 // Of threads that want one program of one cache at the same time, one compiles it and the others then find it. Held while a
@@ -93,21 +95,6 @@ std::string program_name(size_t index, const std::string& word) {
   return name;
 }
 
-// Each stored number plus 1; a stored bool inverted.
-ir::Node with_fault(ir::Graph& graph, const ir::Node& sink) {
-  std::vector<ir::Node> stores;
-  for (int i = 0; i < sink.source_count(); ++i) {
-    const ir::Node store = sink.src(i);
-    std::vector<ir::Node> sources;
-    for (int j = 0; j < store.source_count(); ++j) sources.push_back(store.src(j));
-    const bool is_bool = sources[1].dtype() == DType::Bool;
-    sources[1] = graph.alu(is_bool ? ir::Op::Xor : ir::Op::Add,
-                           {sources[1], graph.constant_like(sources[1], 1)});
-    stores.push_back(graph.rebuild(store, sources));
-  }
-  return graph.rebuild(sink, stores);
-}
-
 // Lowers and compiles. Not from the name: whatever stands in the object is the same for equal kernels of all models.
 Status compile_job(Job& job, const codegen::Config& config, const Digest& content) {
   Clock::time_point begin = Clock::now();
@@ -133,28 +120,52 @@ Status compile_job(Job& job, const codegen::Config& config, const Digest& conten
   return {};
 }
 
-Status run_job(Job& job, const Shared& shared) {
+Status run_job(Job& job, const Digest& content, const codegen::Config& config,
+               const CodeIdentity& code, ProgramCache* cache) {
   const Clock::time_point begin = Clock::now();
-  const Digest content = kernel_digest(job.sink);
-  const bool asks = shared.cache != nullptr && job.lookup.outcome != CacheOutcome::Bypassed;
+  const bool asks = cache != nullptr && job.lookup.outcome != CacheOutcome::Bypassed;
   if (!asks) {
-    IGNIS_TRY(compile_job(job, shared.config, content));
+    IGNIS_TRY(compile_job(job, config, content));
     job.lookup.seconds = seconds_since(begin);
     return {};
   }
-  const ProgramKey key = make_program_key(content, shared.code);
-  const Flight flight(shared.cache, key.digest);
+  const ProgramKey key = make_program_key(content, code);
+  const Flight flight(cache, key.digest);
   CompiledKernel kernel;
-  job.lookup = shared.cache->find(key, &kernel);
+  job.lookup = cache->find(key, &kernel);
   if (job.lookup.outcome == CacheOutcome::Miss) {
-    IGNIS_TRY(compile_job(job, shared.config, content));
-    shared.cache->put({key, job.name, *job.done});
+    IGNIS_TRY(compile_job(job, config, content));
+    cache->put({key, job.name, *job.done});
   } else {
     job.done = std::move(kernel);
   }
   job.lookup.seconds = seconds_since(begin);
   job.cache_s = job.lookup.seconds - job.lower_s - job.compile_s;
   return {};
+}
+
+// With its own actions when somebody chose some, else with those of the heuristics.
+Status run_job(Job& job, const Shared& shared) {
+  const Digest content = kernel_digest(job.sink);
+  if (shared.actions_of != nullptr && job.lookup.outcome != CacheOutcome::Bypassed) {
+    const auto chosen = shared.actions_of->find(to_hex(content));
+    if (chosen != shared.actions_of->end()) {
+      codegen::Config config = shared.config;
+      config.actions = chosen->second;
+      CodeIdentity code;
+      if (shared.cache != nullptr) {
+        IGNIS_TRY_ASSIGN(code, code_identity(config));
+      }
+      const Status status = run_job(job, content, config, code, shared.cache);
+      job.is_tuned = bool(status);
+      if (job.is_tuned || status.error().code() != ErrorCode::InvalidArgument) return status;
+      IGNIS_LOG(Warning, "tuning") << "Kernel '" << job.name
+                                   << "' does not take the actions of the tuning record, and gets "
+                                      "those of the heuristics: "
+                                   << status.error().message();
+    }
+  }
+  return run_job(job, content, shared.config, shared.code, shared.cache);
 }
 
 // Runs all jobs on as many threads as the machine has, the calling one included. The first error stops the rest.
@@ -192,11 +203,26 @@ void add_passes(const std::vector<codegen::PassRecord>& records, std::vector<Pas
 
 }  // namespace
 
+ir::Node with_fault(ir::Graph& graph, const ir::Node& sink) {
+  std::vector<ir::Node> stores;
+  for (int i = 0; i < sink.source_count(); ++i) {
+    const ir::Node store = sink.src(i);
+    std::vector<ir::Node> sources;
+    for (int j = 0; j < store.source_count(); ++j) sources.push_back(store.src(j));
+    const bool is_bool = sources[1].dtype() == DType::Bool;
+    sources[1] = graph.alu(is_bool ? ir::Op::Xor : ir::Op::Add,
+                           {sources[1], graph.constant_like(sources[1], 1)});
+    stores.push_back(graph.rebuild(store, sources));
+  }
+  return graph.rebuild(sink, stores);
+}
+
 Result<CompiledKernels> compile_kernels(const schedule::Schedule& schedule,
                                         const codegen::Config& config,
                                         const std::vector<std::string>& names,
                                         const std::function<void(int, int)>& progress,
-                                        int seeded_fault, ProgramCache* cache) {
+                                        int seeded_fault, ProgramCache* cache,
+                                        const ActionsOf* actions_of) {
   CompiledKernels compiled;
   std::vector<Job> jobs;
   std::map<ir::ContentKey, int> known;
@@ -220,7 +246,7 @@ Result<CompiledKernels> compile_kernels(const schedule::Schedule& schedule,
         << "' holds a seeded fault: it is neither looked up in the program cache nor kept there.";
   }
   const Clock::time_point begin = Clock::now();
-  Shared shared{config, cache, {}};
+  Shared shared{config, cache, {}, actions_of};
   if (cache != nullptr) {
     IGNIS_TRY_ASSIGN(shared.code, code_identity(config));
   }
@@ -236,6 +262,7 @@ Result<CompiledKernels> compile_kernels(const schedule::Schedule& schedule,
   }
   for (Job& job : jobs) {
     add_passes(job.passes, compiled.passes);
+    compiled.tuned += job.is_tuned;
     job.lookup.kernel = job.name;
     compiled.lookups.push_back(std::move(job.lookup));
     compiled.names.push_back(std::move(job.name));

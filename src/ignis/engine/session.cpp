@@ -4,6 +4,7 @@
 #include "ignis/engine/model_probe.h"
 #include "ignis/engine/pack.h"
 #include "ignis/engine/plan_capture.h"
+#include "ignis/engine/session_graph.h"
 #include "ignis/exec/artifact.h"
 #include "ignis/interp/interp.h"
 #include "ignis/onnx/import.h"
@@ -52,25 +53,6 @@ Result<std::vector<ir::Node>> find_taps(const onnx::Model& model,
     nodes.push_back(found->value);
   }
   return nodes;
-}
-
-std::function<engine::NodeName(const ir::Node&)> layer_names(const onnx::Model& model) {
-  std::unordered_map<ir::Node, engine::NodeName> names;
-  for (const onnx::Layer& layer : model.layers) {
-    const engine::NodeName name = {layer.op, layer.name.empty() ? layer.output : layer.name};
-    names.emplace(layer.value, name);
-    // Kernels know what they compute, not how it is reshaped on the way: a convolution ends in a reduction.
-    ir::Node computed = layer.value;
-    while (computed.source_count() == 1 &&
-           (ir::is_movement(computed.op()) || computed.is(ir::Op::Cast))) {
-      computed = computed.src(0);
-    }
-    names.emplace(computed, name);
-  }
-  return [names = std::move(names)](const ir::Node& node) {
-    const auto at = names.find(node);
-    return at == names.end() ? engine::NodeName() : at->second;
-  };
 }
 
 }  // namespace
@@ -215,15 +197,7 @@ Status Session::State::take_graph(const std::vector<NamedTensor>& given_inputs,
 
 Status Session::State::import(const std::string& path) {
   const Clock::time_point begin = Clock::now();
-  onnx::ImportOptions import_options;
-  import_options.dims = options.dims;
-  import_options.shapes = options.shapes;
-  import_options.constants = options.constants;
-  import_options.evaluate = [](const ir::Node& node) -> Result<HostTensor> {
-    IGNIS_TRY_ASSIGN(std::vector<HostTensor> values, interp::evaluate({&node, 1}, {}));
-    return std::move(values.front());
-  };
-  IGNIS_TRY_ASSIGN(model, onnx::import_model(path, import_options));
+  IGNIS_TRY_ASSIGN(model, engine::import_for_session(path, options));
   graph = model.graph;
   for (size_t i = 0; i < model.inputs.size(); ++i) {
     input_nodes.push_back(model.inputs[i].node());
@@ -247,15 +221,8 @@ Status Session::State::import(const std::string& path) {
 }
 
 engine::GraphOptions Session::State::graph_options(size_t first_port, size_t count) const {
-  engine::GraphOptions graph_options;
+  engine::GraphOptions graph_options = engine::graph_options_of(options, model);
   graph_options.graph = graph;
-  graph_options.float_level = options.float_level;
-  graph_options.winograd = options.winograd;
-  graph_options.chain = options.chain;
-  graph_options.timeout = options.timeout;
-  graph_options.progress = options.progress;
-  graph_options.name_node = layer_names(model);
-  graph_options.program_cache = options.program_cache;
   for (const PortInfo& port : inputs) graph_options.input_names.push_back(port.name);
   for (size_t i = 0; i < count; ++i) {
     graph_options.output_names.push_back(outputs[first_port + i].name);
@@ -593,6 +560,7 @@ const std::vector<PassTime>& Session::pass_times() const { return state_->report
 const std::vector<ProgramLookup>& Session::program_lookups() const {
   return state_->report.lookups;
 }
+const TuningUse& Session::tuning_use() const { return state_->report.tuning; }
 const Target& Session::target() const { return state_->target; }
 
 bool Session::is_lost() const { return !state_->device->state(); }

@@ -18,6 +18,7 @@
 namespace ignis::exec {
 class Artifact;
 struct Plan;
+struct TuningRecord;
 }  // namespace ignis::exec
 
 namespace ignis {
@@ -38,6 +39,14 @@ struct PassTime {
   int64_t calls = 0, rule_attempts = 0, rule_hits = 0;
 };
 
+/// What became of a tuning record.
+struct TuningUse {
+  int applied = 0;  ///< programs made as the record says
+  int unused = 0;   ///< choices for kernels that are not there, or do not take them
+  std::string
+      note;  ///< why the record was ignored as a whole; empty: it was not, or there was none
+};
+
 struct SessionOptions {
   std::string device = "cpu";  ///< SPEC of product.md: "cpu", "cpu:llvm:avx2", "cpu:interp"
   int threads = 0;             ///< 0: what the affinity mask and the cgroup quota allow
@@ -50,8 +59,7 @@ struct SessionOptions {
   std::map<std::string, HostTensor> constants;  ///< inputs fixed at load (shape-carrying inputs)
   FloatLevel float_level = FloatLevel::Finite;
   Choice winograd =
-      Choice::Auto;             ///< products of Winograd for 3 x 3 convolutions; never when strict
-  Choice chain = Choice::Auto;  ///< kernels one after the other by bands of rows; the same bits
+      Choice::Auto;  ///< products of Winograd for 3 x 3 convolutions; never when strict
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);  ///< of one run
   /// Layers, by name or by the name of their output, whose values are computed too, by a second program beside the
   /// normal one, which stays as it is. They follow the model's outputs in outputs() and in what a run returns.
@@ -60,6 +68,9 @@ struct SessionOptions {
       -1;  ///< for tests of a comparison: this one of the distinct programs stores wrong values
   /// Where compiled kernels are looked up and kept; null: every kernel is compiled. Sessions may share one.
   std::shared_ptr<ProgramCache> program_cache;
+  /// What a tuner chose for this machine and version (ignis compile --tune). Any other record is ignored, which is logged.
+  /// Null: the heuristics alone choose.
+  std::shared_ptr<const exec::TuningRecord> tuning;
   /// Called while loading, from any thread, one call at a time.
   std::function<void(const std::string& stage, int done, int total)> progress;
 };
@@ -159,6 +170,7 @@ class Session {
   const std::vector<PassTime>& pass_times() const;
   /// How each distinct kernel came by its program; those of taps come last. Empty for an artifact.
   const std::vector<ProgramLookup>& program_lookups() const;
+  const TuningUse& tuning_use() const;
   int64_t arena_bytes() const;
   int64_t constant_bytes() const;
   int kernel_count() const;
