@@ -61,7 +61,7 @@ def turn_of_ignis(job, options):
     first = compiled.get("cold", report["stages"])["time_to_first_result_s"]
     warm = compiled.get("disk_hit", report["stages"])["time_to_first_result_s"]
     return {"median": report["steady"]["p50_s"], "min": report["steady"]["min_s"], "first": first, "warm": warm,
-            "peak": peak, "outputs": [np.load(file) for file in outputs]}
+            "peak": peak, "start": options.ignis_start, "outputs": [np.load(file) for file in outputs]}
 
 
 def turn_of_peer(peer, job, options):
@@ -70,7 +70,7 @@ def turn_of_peer(peer, job, options):
     peak = run_process([sys.executable, ROOT / "bench" / "peers.py", peer, job_path], options.limit)
     report = json.loads((Path(job["folder"]) / f"{peer}.json").read_text())
     return {"median": statistics.median(report["samples"]), "min": min(report["samples"]), "first": report["first"],
-            "warm": None, "peak": peak, "outputs": [np.load(file) for file in report["outputs"]]}
+            "warm": None, "peak": peak, "start": report["start"], "outputs": [np.load(file) for file in report["outputs"]]}
 
 
 def difference(got, want, atol, rtol):
@@ -120,8 +120,12 @@ def compare_model(path, threads, options):
 
 def summarize(engine, results, turns, row, options):
     made = {"median": statistics.median(r["median"] for r in results), "min": min(r["min"] for r in results),
-            "first": results[0]["first"], "warm": statistics.median(r["warm"] or r["first"] for r in results[-2:]),
-            "peak": statistics.median(r["peak"] for r in results)}
+            "first": results[0]["first"], "warm": None, "peak": statistics.median(r["peak"] for r in results),
+            "start": statistics.median(r["start"] for r in results)}
+    # A peer's later turns find what its first one left on disk.
+    warm = [r["warm"] or r["first"] for r in (results if results[0]["warm"] else results[1:])]
+    if warm:
+        made["warm"] = statistics.median(warm)
     made["share_of_peak"] = (row["flops"] / made["median"] / (options.peak * row["threads"])
                              if row["flops"] else None)
     ours = turns["ignis"]
@@ -137,7 +141,7 @@ def summarize(engine, results, turns, row, options):
 
 
 HEADER = (f"{'model':<22}{'engine':<13}{'median ms':>10}{'min ms':>10}{'ratio':>7}{'spread':>13}{'% peak':>8}"
-          f"{'first ms':>10}{'warm ms':>9}{'peak MB':>9}{'worst diff':>12}{'beyond':>8}")
+          f"{'first ms':>10}{'warm ms':>9}{'peak MB':>9}{'+MB':>6}{'worst diff':>12}{'beyond':>8}")
 
 
 def print_row(row):
@@ -149,9 +153,11 @@ def print_row(row):
         r = row["engines"][engine]
         ratio = f"{r['ratio']:>7.2f}{r['ratio_low']:>7.2f}-{r['ratio_high']:<5.2f}" if "ratio" in r else " " * 20
         share = f"{100 * r['share_of_peak']:>8.0f}" if r["share_of_peak"] else " " * 8
+        warm = f"{r['warm'] * 1e3:>9.1f}" if r["warm"] else " " * 9
+        memory = f"{r['peak'] / 2**20:>9.0f}{(r['peak'] - r['start']) / 2**20:>6.0f}"
         apart = f"{r['worst']:>12.2e}{r['beyond']:>8}" if "worst" in r else ""
         print(f"{row['model']:<22}{engine:<13}{r['median'] * 1e3:>10.4f}{r['min'] * 1e3:>10.4f}{ratio}{share}"
-              f"{r['first'] * 1e3:>10.1f}{r['warm'] * 1e3:>9.1f}{r['peak'] / 2**20:>9.0f}{apart}")
+              f"{r['first'] * 1e3:>10.1f}{warm}{memory}{apart}")
     sys.stdout.flush()
 
 
@@ -229,6 +235,7 @@ def parse_options():
 def main():
     options = parse_options()
     options.peak = measure_peak(options.ignis)
+    options.ignis_start = run_process([options.ignis, "--version"], options.limit)
     print(f"{options.rounds} turns of {options.duration} s on {os.cpu_count()} CPUs; one core does at most "
           f"{options.peak * 1e-9:.0f} GFLOP/s; ratio = peer / Ignis")
     print(HEADER)

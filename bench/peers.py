@@ -114,6 +114,9 @@ def load_ncnn(job, feeds):
 
 
 def load_tinygrad(job, feeds):
+    compiler = os.environ.get("CC", "clang")
+    if shutil.which(compiler) is None:
+        raise RuntimeError(f"its CPU backend compiles with clang, and there is no '{compiler}': install it or name one in CC")
     os.environ.setdefault("CACHEDB", str(Path(job["cache"]) / "tinygrad.db"))
     os.environ["DEV"] = "CPU"
     os.environ["NUM_CPU_THREADS"] = str(job["threads"])
