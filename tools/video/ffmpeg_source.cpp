@@ -135,7 +135,7 @@ struct FfmpegSource::State {
 };
 
 Status FfmpegSource::State::open() {
-  quiet_av_log();
+  IGNIS_TRY(load_av());
   IGNIS_TRY_ASSIGN(input.fd, open_regular_file(path));
   auto* buffer = static_cast<uint8_t*>(av_malloc(kIoBufferBytes));
   if (buffer == nullptr) return Error(ErrorCode::OutOfMemory, "There is no memory for FFmpeg.");

@@ -111,8 +111,10 @@ struct Recorder::State {
 
   // The encoder's thread alone uses these once it runs.
   AvIo io;
-  std::unique_ptr<AVFormatContext, void (*)(AVFormatContext*)> format{nullptr,
-                                                                      avformat_free_context};
+  struct FreeOutput {
+    void operator()(AVFormatContext* context) const { avformat_free_context(context); }
+  };
+  std::unique_ptr<AVFormatContext, FreeOutput> format;
   AvCodec codec;
   AvFramePtr frame;
   AvPacketPtr packet;
@@ -170,7 +172,7 @@ Status Recorder::State::av_fault(int code, const char* step) const {
 }
 
 Status Recorder::State::open() {
-  quiet_av_log();
+  IGNIS_TRY(load_av());
   const AVCodec* encoder = choose_encoder(options.encoder);
   if (encoder == nullptr) {
     return Error(

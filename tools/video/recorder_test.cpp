@@ -46,6 +46,7 @@ std::vector<int64_t> times_ms(const std::string& path) {
 class RecorderWith : public testing::TestWithParam<std::string> {};
 
 TEST_P(RecorderWith, WritesWhatDecodesToTheSamePictures) {
+  ASSERT_TRUE(load_av());
   if (avcodec_find_encoder_by_name(GetParam().c_str()) == nullptr) {
     GTEST_SKIP() << "This FFmpeg has no encoder " << GetParam() << ".";
   }
