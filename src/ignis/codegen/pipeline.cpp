@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <set>
 #include <sstream>
 
 // The pass list of a CPU kernel, in order. Against kernel-codegen.md section 5: values are rewritten while they are
@@ -183,7 +184,7 @@ class Lowering {
     IGNIS_TRY(ir::verify_kernel(sink));
     if (sink.source_count() == 1) {
       IGNIS_TRY_ASSIGN(const Kernel kernel, prepare(sink));
-      IGNIS_TRY_ASSIGN(const LoopPlan now, plan(kernel, config_.actions, -1));
+      IGNIS_TRY_ASSIGN(const LoopPlan now, plan(kernel, config_.actions, nullptr));
       std::vector<Candidate> list;
       for (const LoopPlan& next : neighbour_plans(kernel, now, config_.target, config_.float_level))
         list.push_back({next.to_actions(), estimate_ns(kernel, next, config_.target)});
@@ -195,10 +196,7 @@ class Lowering {
  private:
   /// One stage's plan changes at a time, or the bands.
   Result<std::vector<Candidate>> chain_neighbours(const Node& sink) {
-    IGNIS_TRY_ASSIGN(const std::vector<ir::RowStage> rows, ir::row_stages(*graph_, sink));
-    IGNIS_TRY_ASSIGN(const ir::Bands most, ir::bands_of(sink));
-    IGNIS_TRY_ASSIGN(const ChainActions now,
-                     split_chain_actions(config_.actions, rows.size(), most));
+    IGNIS_TRY_ASSIGN(const Chain chain, plan_chain(sink));
     std::vector<std::vector<std::string>> stages;
     std::vector<double> stage_ns;
     struct Change {
@@ -206,15 +204,12 @@ class Lowering {
       Candidate candidate;
     };
     std::vector<Change> changes;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      IGNIS_TRY_ASSIGN(Kernel kernel,
-                       prepare(graph_->make(Op::Sink, DType::Void, {rows[i].store})));
-      const int axis = kernel.axis_of(rows[i].rows);
-      IGNIS_TRY_ASSIGN(const LoopPlan chosen, plan(kernel, now.stages[i], axis));
+    for (size_t i = 0; i < chain.stages.size(); ++i) {
+      const auto& [row, kernel, chosen, axes] = chain.stages[i];
       stages.push_back(chosen.to_actions());
       stage_ns.push_back(estimate_ns(kernel, chosen, config_.target));
       for (const LoopPlan& next :
-           neighbour_plans(kernel, chosen, config_.target, config_.float_level, axis))
+           neighbour_plans(kernel, chosen, config_.target, config_.float_level, &axes))
         changes.push_back({i, {next.to_actions(), estimate_ns(kernel, next, config_.target)}});
     }
     const double all_ns = std::accumulate(stage_ns.begin(), stage_ns.end(), 0.0);
@@ -224,12 +219,12 @@ class Lowering {
     for (const Change& change : changes) {
       auto changed = stages;
       changed[change.stage] = change.candidate.actions;
-      add(changed, now.bands, all_ns - stage_ns[change.stage] + change.candidate.estimate_ns);
+      add(changed, chain.bands, all_ns - stage_ns[change.stage] + change.candidate.estimate_ns);
     }
-    for (const int64_t band :
-         {now.bands.rows - 1, now.bands.rows + 1, now.bands.rows / 2, now.bands.rows * 2}) {
-      if (band < 1 || band > most.rows || band == now.bands.rows) continue;
-      add(stages, {band, now.bands.units}, all_ns);
+    const auto& [rows, units] = chain.bands;
+    for (const int64_t band : {rows - 1, rows + 1, rows / 2, rows * 2}) {
+      if (band < chain.tile || band > chain.most.rows || band == rows) continue;
+      add(stages, {band, units}, all_ns);
     }
     return list;
   }
@@ -261,22 +256,23 @@ class Lowering {
     return kernel;
   }
 
-  /// `rows`: the axis that a chain walks, or -1.
-  Result<LoopPlan> plan(const Kernel& kernel, const std::vector<std::string>& actions, int rows) {
+  /// `band`: what a chain walks of the kernel, or null.
+  Result<LoopPlan> plan(const Kernel& kernel, const std::vector<std::string>& actions,
+                        const BandAxes* band) {
     Result<LoopPlan> plan = run_("schedule", [&]() -> Result<LoopPlan> {
       if (!actions.empty()) return apply_actions(kernel, actions);
       if (!config_.optimize) return default_plan(kernel);
-      return choose_plan(kernel, config_.target, config_.float_level, rows, lowered_.why);
+      return choose_plan(kernel, config_.target, config_.float_level, band, lowered_.why);
     });
     if (!plan) return plan;
     IGNIS_TRY(verify_plan(kernel, *plan));
-    if (rows >= 0) IGNIS_TRY(verify_band(*plan, rows));
+    if (band) IGNIS_TRY(verify_band(kernel, *plan, *band));
     return plan;
   }
 
   Status lower_store(const Node& sink) {
     IGNIS_TRY_ASSIGN(const Kernel kernel, prepare(sink));
-    IGNIS_TRY_ASSIGN(const LoopPlan chosen, plan(kernel, config_.actions, -1));
+    IGNIS_TRY_ASSIGN(const LoopPlan chosen, plan(kernel, config_.actions, nullptr));
     lowered_.actions = chosen.to_actions();
     Result<Program> program = run_("emit", [&] {
       return emit_program(kernel, chosen, config_.float_level, &lowered_.parallel_units);
@@ -287,30 +283,65 @@ class Lowering {
   }
 
   Status lower_chain(const Node& sink) {
-    IGNIS_TRY_ASSIGN(const std::vector<ir::RowStage> rows, ir::row_stages(*graph_, sink));
-    IGNIS_TRY_ASSIGN(const ir::Bands most, ir::bands_of(sink));
-    IGNIS_TRY_ASSIGN(const ChainActions actions,
-                     split_chain_actions(config_.actions, rows.size(), most));
-    std::vector<ChainStage> stages;
+    IGNIS_TRY_ASSIGN(const Chain chain, plan_chain(sink));
     std::vector<std::vector<std::string>> plans;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const Node alone = graph_->make(Op::Sink, DType::Void, {rows[i].store});
-      IGNIS_TRY_ASSIGN(Kernel kernel, prepare(alone));
-      const int axis = kernel.axis_of(rows[i].rows);
-      const size_t first = lowered_.why.size();
-      IGNIS_TRY_ASSIGN(LoopPlan chosen, plan(kernel, actions.stages[i], axis));
-      for (size_t w = first; w < lowered_.why.size(); ++w)
-        lowered_.why[w] = say("store ", i, ": ", lowered_.why[w]);
-      plans.push_back(chosen.to_actions());
-      stages.push_back({rows[i], std::move(kernel), std::move(chosen), axis});
-    }
-    lowered_.actions = join_chain_actions(plans, actions.bands);
-    lowered_.parallel_units = actions.bands.units;
-    Result<Program> program =
-        run_("emit", [&] { return emit_chain(stages, actions.bands, most, config_); });
+    for (const ChainStage& stage : chain.stages) plans.push_back(stage.plan.to_actions());
+    lowered_.actions = join_chain_actions(plans, chain.bands);
+    lowered_.parallel_units = chain.bands.units;
+    Result<Program> program = run_("emit", [&] {
+      return emit_chain(chain.stages, chain.bands, chain.most, chain.tile, config_);
+    });
     if (!program) return std::move(program).error();
     lowered_.program = *std::move(program);
     return Status::ok();
+  }
+
+  /// A Sink of several stores with their plans.
+  struct Chain {
+    std::vector<ChainStage> stages;
+    ir::Bands most, bands;  ///< there is memory for, and asked for
+    int64_t tile = 1;       ///< of rows
+  };
+  Result<Chain> plan_chain(const Node& sink) {
+    IGNIS_TRY_ASSIGN(const std::vector<ir::RowStage> rows, ir::row_stages(*graph_, sink));
+    Chain chain;
+    IGNIS_TRY_ASSIGN(chain.most, ir::bands_of(sink));
+    IGNIS_TRY_ASSIGN(const ChainActions actions,
+                     split_chain_actions(config_.actions, rows.size(), chain.most));
+    chain.bands = actions.bands;
+    for (const ir::RowStage& row : rows) {
+      const Node alone = graph_->make(Op::Sink, DType::Void, {row.store});
+      IGNIS_TRY_ASSIGN(Kernel kernel, prepare(alone));
+      BandAxes axes{kernel.axis_of(row.rows), {}, 1};
+      for (const Node& range : row.outer) axes.outer.push_back(kernel.axis_of(range));
+      chain.stages.push_back({row, std::move(kernel), {}, std::move(axes)});
+    }
+    const int64_t most_tile = ir::rows_are_alike(rows) ? chain.bands.rows : 1;
+    IGNIS_TRY_ASSIGN(chain.tile, plan_stages(chain.stages, actions, most_tile));
+    return chain;
+  }
+
+  /// Plans each stage; those that tile rows agree on `most_tile` of them at most. Returns the tile.
+  Result<int64_t> plan_stages(std::vector<ChainStage>& stages, const ChainActions& actions,
+                              int64_t most_tile) {
+    int64_t least = most_tile;
+    std::set<int64_t> tiles;
+    lowered_.why.clear();
+    for (size_t i = 0; i < stages.size(); ++i) {
+      ChainStage& stage = stages[i];
+      stage.axes.most_tile = most_tile;
+      const size_t first = lowered_.why.size();
+      IGNIS_TRY_ASSIGN(stage.plan, plan(stage.kernel, actions.stages[i], &stage.axes));
+      for (size_t w = first; w < lowered_.why.size(); ++w)
+        lowered_.why[w] = say("store ", i, ": ", lowered_.why[w]);
+      if (stage.plan.tile_axis != stage.axes.rows) continue;
+      tiles.insert(stage.plan.tile);
+      least = std::min(least, stage.plan.tile);
+    }
+    if (tiles.size() <= 1) return tiles.empty() ? 1 : *tiles.begin();
+    if (least < most_tile) return plan_stages(stages, actions, least);
+    return Error(ErrorCode::InvalidArgument, "The stores of a chain tile its rows differently.",
+                 "IllegalAction");
   }
 
   const Config& config_;

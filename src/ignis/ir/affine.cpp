@@ -187,6 +187,18 @@ Node substitute(Graph& graph, const Node& root, const std::unordered_map<Node, N
   return result_of(root);
 }
 
+bool chooses_by(const Node& value, const Node& range) {
+  constexpr int kBorders = 2;
+  const auto is_range = [&](const Node& n) { return (n.is(Op::Cast) ? n.src(0) : n) == range; };
+  int comparisons = 0;
+  for (const Node& n : toposort(value)) {
+    if (!n.is(Op::Cmplt)) continue;
+    comparisons +=
+        (is_range(n.src(0)) && n.src(1).is_const()) || (is_range(n.src(1)) && n.src(0).is_const());
+  }
+  return comparisons > kBorders;
+}
+
 bool depends_on(const Node& root, const Node& node) {
   if (root == node) return true;
   SideArray<bool> seen;

@@ -43,6 +43,10 @@ Node substitute(Graph& graph, const Node& root, const std::unordered_map<Node, N
 /// True when `node` is `root` or among what it reaches.
 bool depends_on(const Node& root, const Node& node);
 
+/// Whether `value` is one thing here and another there along a range: it compares the range with constants more often than
+/// an inside and its borders ask for.
+bool chooses_by(const Node& value, const Node& range);
+
 /// Open ranges of nodes: the ranges a node uses minus those ended below it by Reduce or End; in order of range id.
 class OpenRanges {
  public:

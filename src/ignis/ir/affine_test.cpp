@@ -76,5 +76,18 @@ TEST_F(AffineTest, OpenRangesAreUsedMinusEnded) {
   EXPECT_TRUE(open_ranges(k(4)).empty());
 }
 
+TEST_F(AffineTest, BordersAreNoChoice) {
+  const auto below = [&](const Node& a, const Node& b) { return graph.alu(Op::Cmplt, {a, b}); };
+  const auto select = [&](const Node& c, const Node& rest) {
+    return graph.make(Op::Where, DType::WeakInt, {c, rest, mul(j, 2)});
+  };
+  const Node border = select(below(i, k(3)), select(below(k(6), i), i));
+  EXPECT_FALSE(chooses_by(border, i));
+  EXPECT_FALSE(chooses_by(select(below(j, k(1)), border), i)) << "another range's";
+  EXPECT_FALSE(chooses_by(select(below(i, j), border), i)) << "two ranges";
+  const Node wide = graph.make(Op::Cast, DType::Int64, {i});
+  EXPECT_TRUE(chooses_by(select(below(wide, graph.constant(DType::Int64, 5)), border), i));
+}
+
 }  // namespace
 }  // namespace ignis::ir

@@ -52,53 +52,122 @@ std::optional<RowWindow> find_row_window(Graph& graph, const Node& store, int64_
   return window;
 }
 
-std::optional<size_t> row_dim(const Node& store, const Node& rows) {
-  const Node index = store.src(0);
-  std::optional<size_t> dim;
-  for (int i = 1; i < index.source_count(); ++i) {
-    if (!depends_on(index.src(i), rows)) continue;
-    if (dim || index.src(i) != rows) return std::nullopt;
-    dim = static_cast<size_t>(i) - 1;
-  }
-  return dim;
+bool is_own_row(const RowWindow& window) {
+  return window.stride == 1 && window.first == 0 && window.last == 0;
 }
+
+std::vector<WalkedDim> slowest_dims(const Node& store) {
+  const Node index = store.src(0);
+  const ParamArg param = decode_param(index.src(0));
+  const Layout layout = param.layout.digits.empty() ? Layout::planar(param.shape) : param.layout;
+  std::vector<WalkedDim> dims;
+  for (const LayoutDigit& digit : layout.digits) {
+    if (digit.extent == 1) continue;
+    const auto dim = static_cast<size_t>(digit.dim);
+    const Node range = index.src(digit.dim + 1);
+    if (digit.divisor != 1 || !range.is(Op::Range) || range.range_extent() != param.shape[dim])
+      break;
+    int uses = 0;
+    for (int i = 1; i < index.source_count(); ++i) uses += depends_on(index.src(i), range);
+    if (uses != 1) break;
+    dims.push_back({dim, range});
+  }
+  return dims;
+}
+
+namespace {
+
+/// What a stage reads of the one before, whose `dims` are its outer ones and, last, its rows.
+Status find_reads(Graph& graph, std::span<const WalkedDim> dims, int64_t slot, RowStage& stage) {
+  const Error bad(ErrorCode::Unsupported, "A store of a chain does not read rows of the former.");
+  for (const WalkedDim& d : dims) {
+    const auto window = find_row_window(graph, stage.store, slot, d.dim);
+    if (!window) return bad;
+    if (d.dim == dims.back().dim) {
+      stage.window = *window;
+      stage.rows = window->rows;
+      continue;
+    }
+    if (!is_own_row(*window) || window->rows.range_extent() != d.range.range_extent()) return bad;
+    stage.outer.push_back(window->rows);
+  }
+  return Status::ok();
+}
+
+}  // namespace
 
 Result<std::vector<RowStage>> row_stages(Graph& graph, const Node& sink) {
   const Error bad(ErrorCode::Unsupported,
                   "The stores of a kernel are no chain of rows, each read by the next.");
   std::vector<RowStage> stages;
-  size_t dim = 0;  // of the former stage
+  std::vector<WalkedDim> dims;  // of the former stage
   for (int i = 0; i < sink.source_count(); ++i) {
     RowStage stage;
     stage.store = sink.src(i);
     if (!stage.store.is(Op::Store) || stage.store.source_count() != 2) return bad;
-    for (const Node& n : toposort(stage.store.src(0))) {
-      if (!n.is(Op::Range) || n.axis_kind() != AxisKind::Thread) continue;
-      if (stage.rows) return bad;
-      stage.rows = n;
+    if (i > 0) IGNIS_TRY(find_reads(graph, dims, stages.back().slot, stage));
+    size_t marked = 0;
+    for (const Node& n : toposort(stage.store.src(0)))
+      marked += n.is(Op::Range) && n.axis_kind() == AxisKind::Thread;
+    dims = slowest_dims(stage.store);
+    const bool is_last = i + 1 == sink.source_count();
+    if (!is_last || i == 0) {
+      if (marked == 0 || dims.size() < marked) return bad;
+      dims.resize(marked);
+      std::vector<Node> own;
+      for (const WalkedDim& d : dims) own.push_back(d.range);
+      if (i == 0) {
+        stage.rows = own.back();
+        stage.outer.assign(own.begin(), own.end() - 1);
+      }
+      own.pop_back();
+      if (own != stage.outer || dims.back().range != stage.rows) return bad;
     }
-    if (!stage.rows) return bad;
-    stage.slot = slot_of(stage.store.src(0));
-    if (i > 0) {
-      const auto window = find_row_window(graph, stage.store, stages.back().slot, dim);
-      if (!window || window->rows != stage.rows) return bad;
-      stage.window = *window;
+    std::vector<Node> walked = stage.outer;
+    walked.push_back(stage.rows);
+    for (size_t a = 0; a < walked.size(); ++a) {
+      if (walked[a].axis_kind() != AxisKind::Thread ||
+          std::count(walked.begin(), walked.end(), walked[a]) != 1)
+        return bad;
     }
-    const auto own = row_dim(stage.store, stage.rows);
-    if (!own) return bad;
-    dim = *own;
+    if (walked.size() != marked) return bad;
     const Node param = stage.store.src(0).src(0);
     const ParamArg buffer = decode_param(param);
+    stage.slot = slot_of(stage.store.src(0));
     stage.extent = stage.rows.range_extent();
-    stage.row_elements = dim_stride(buffer, dim);
-    stage.row_bytes = stage.row_elements * size_bytes(param.dtype());
-    if (buffer.layout.has_halo()) {
-      stage.halo_lo = buffer.layout.halo_lo[dim];
-      stage.halo_hi = buffer.layout.halo_hi[dim];
+    if (is_last) {
+      const Layout layout =
+          buffer.layout.digits.empty() ? Layout::planar(buffer.shape) : buffer.layout;
+      stage.row_elements = layout.storage_count() / (stage.extent * outer_count(stage));
+    } else {
+      const size_t row = dims.back().dim;
+      stage.row_elements = dim_stride(buffer, row);
+      for (size_t a = 0; a + 1 < dims.size(); ++a) {
+        stage.outer_elements.push_back(dim_stride(buffer, dims[a].dim));
+        if (buffer.layout.has_halo() && buffer.layout.halo_lo[dims[a].dim] != 0) return bad;
+      }
+      if (buffer.layout.has_halo()) {
+        stage.halo_lo = buffer.layout.halo_lo[row];
+        stage.halo_hi = buffer.layout.halo_hi[row];
+      }
     }
+    stage.row_bytes = stage.row_elements * size_bytes(param.dtype());
     stages.push_back(std::move(stage));
   }
   return stages;
+}
+
+int64_t outer_count(const RowStage& stage) {
+  int64_t count = 1;
+  for (const Node& range : stage.outer) count *= range.range_extent();
+  return count;
+}
+
+bool rows_are_alike(std::span<const RowStage> stages) {
+  for (size_t i = 1; i < stages.size(); ++i) {
+    if (!is_own_row(stages[i].window) || stages[i].extent != stages[0].extent) return false;
+  }
+  return true;
 }
 
 std::vector<int64_t> held_rows(std::span<const RowStage> stages, int64_t rows) {

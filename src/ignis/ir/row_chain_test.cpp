@@ -79,6 +79,48 @@ TEST_F(RowChainTest, StagesAreReadFromASink) {
   EXPECT_FALSE(row_stages(g, g.make(Op::Sink, DType::Void, {second, first})));
 }
 
+TEST_F(RowChainTest, OuterRangesStandAroundTheRows) {
+  const auto buffer = [&](int64_t slot, const Shape& shape) {
+    ParamArg arg;
+    arg.slot = slot;
+    arg.shape = shape;
+    return g.param(DType::Float32, arg);
+  };
+  const Node x = buffer(2, {1, 4, 6, 7}), between = buffer(1, {1, 4, 6, 7}), y = buffer(0, {6, 28});
+  const Node zero = number(0);
+  const auto full = [&](const Node& b, const Node& h, const Node& r, const Node& c) {
+    return g.make(Op::Index, DType::Float32, {b, zero, h, r, c});
+  };
+  const Node heads = g.range(4, 0, AxisKind::Thread), r = g.range(6, 1, AxisKind::Thread);
+  const Node c = g.range(7, 2, AxisKind::Loop);
+  const Node heads2 = g.range(4, 3, AxisKind::Thread), r2 = g.range(6, 4, AxisKind::Thread);
+  const Node c2 = g.range(7, 5, AxisKind::Loop);
+  const Node first = store(full(between, heads, r, c), load(full(x, heads, r, c)));
+  // The last store may have its ranges anywhere: here heads beside each other.
+  const auto last = [&](const Node& head) {
+    return store(at(y, r2, add(mul(heads2, 7), c2)), load(full(between, head, r2, c2)));
+  };
+  const auto dims = slowest_dims(first);
+  ASSERT_EQ(dims.size(), 3u) << "one value is no dim";
+  EXPECT_EQ(dims[0].dim, 1u);
+  EXPECT_EQ(dims[0].range, heads);
+  EXPECT_EQ(dims[2].range, c);
+  EXPECT_EQ(slowest_dims(last(heads2)).size(), 1u) << "two ranges in one index";
+  const auto stages = row_stages(g, g.make(Op::Sink, DType::Void, {first, last(heads2)}));
+  ASSERT_TRUE(stages.has_value()) << stages.error().to_string();
+  EXPECT_EQ((*stages)[0].outer, std::vector<Node>{heads});
+  EXPECT_EQ((*stages)[0].outer_elements, std::vector<int64_t>{42});
+  EXPECT_EQ((*stages)[0].row_elements, 7);
+  EXPECT_EQ((*stages)[1].outer, std::vector<Node>{heads2});
+  EXPECT_EQ((*stages)[1].rows, r2);
+  EXPECT_EQ((*stages)[1].row_elements, 7);
+  EXPECT_EQ(outer_count((*stages)[1]), 4);
+  EXPECT_TRUE(rows_are_alike(*stages));
+  const Node other = add(number(3), mul(heads2, -1));
+  EXPECT_FALSE(row_stages(g, g.make(Op::Sink, DType::Void, {first, last(other)})))
+      << "others' rows";
+}
+
 TEST_F(RowChainTest, BandsHoldTheRowsOfTheirWindows) {
   // An expansion, a window of 5 rows at every second, a projection: 100 bytes a row each.
   std::vector<RowStage> stages(3);

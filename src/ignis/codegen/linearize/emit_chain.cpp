@@ -6,7 +6,7 @@
 namespace ignis::codegen {
 namespace {
 
-/// Emits the loops over units and bands, and in them the stages one after the other.
+/// Emits the loops over units, values of the outer ranges and bands, and in them the stages one after the other.
 ///
 /// A buffer between stages holds, for each unit, the rows that one band reads of it: `base`, the first of them, is
 /// at its begin. Where windows of two bands overlap the next band moves what it keeps to the begin. Rows beyond the
@@ -14,8 +14,13 @@ namespace {
 class ChainEmitter {
  public:
   ChainEmitter(const std::vector<ChainStage>& stages, const ir::Bands& bands, const ir::Bands& most,
-               const Config& config, Program& program)
-      : stages_(stages), bands_(bands), config_(config), program_(program), b_(*program.graph) {
+               int64_t tile, const Config& config, Program& program)
+      : stages_(stages),
+        bands_(bands),
+        tiles_(cover(stages.back().rows.extent, tile)),
+        config_(config),
+        program_(program),
+        b_(*program.graph) {
     std::vector<ir::RowStage> rows;
     for (const ChainStage& stage : stages) rows.push_back(stage.rows);
     held_ = ir::held_rows(rows, most.rows);
@@ -27,18 +32,25 @@ class ChainEmitter {
     const Node high = quotient(b_.mul(plus(part, 1), bands_.units), parts);
     Block* unit = b_.open(b_.top(), minus(high, low));
     unit_ = b_.add(low, unit->range);
-    const int64_t rows = stages_.back().rows.extent;
-    const Node begin = b_.div(b_.mul(unit_, rows), bands_.units);
-    const Node end = b_.div(b_.mul(plus(unit_, 1), rows), bands_.units);
-    for (size_t i = 0; i + 1 < stages_.size(); ++i) {
-      done_.push_back(variable(unit));
-      base_.push_back(variable(unit));
+    const int64_t outer = ir::outer_count(stages_.back().rows), turn = tiles_.count;
+    const Node begin = b_.div(b_.mul(unit_, outer * turn), bands_.units);
+    const Node end = b_.div(b_.mul(plus(unit_, 1), outer * turn), bands_.units);
+    if (outer == 1) {
+      emit_rows(begin, end, unit);
+    } else {
+      const Node lowest = b_.div(begin, turn);
+      Block* around = b_.open(unit, minus(b_.div(plus(end, turn - 1), turn), lowest));
+      Node rest = b_.add(lowest, around->range);
+      const Node before = b_.mul(rest, -turn);
+      for (size_t i = stages_.back().rows.outer.size(); i-- > 0;) {
+        const int64_t extent = stages_.back().rows.outer[i].range_extent();
+        outer_.insert(outer_.begin(), i == 0 ? rest : b_.mod(rest, extent));
+        if (i > 0) rest = b_.div(rest, extent);
+      }
+      emit_rows(max(b_.add(begin, before), constant(0)),
+                b_.min(b_.add(end, before), constant(turn)), around);
+      b_.close(around);
     }
-    const Node count = b_.div(plus(minus(end, begin), bands_.rows - 1), bands_.rows);
-    Block* band = b_.open(unit, count);
-    const Node first = b_.add(begin, b_.mul(band->range, bands_.rows));
-    emit_band(first, b_.min(plus(first, bands_.rows), end), band);
-    b_.close(band);
     b_.close(unit);
     program_.list = b_.take();
   }
@@ -66,10 +78,30 @@ class ChainEmitter {
     return reg;
   }
 
-  void emit_band(const Node& first, const Node& end, Block* band) {
+  /// The tiles of rows [begin, end) of one value of the outer ranges.
+  void emit_rows(const Node& begin, const Node& end, Block* block) {
+    for (size_t i = 0; i + 1 < stages_.size(); ++i) {
+      done_.push_back(variable(block));
+      base_.push_back(variable(block));
+    }
+    const int64_t tiles = std::max<int64_t>(1, bands_.rows / tiles_.size);
+    Block* band = b_.open(block, b_.div(plus(minus(end, begin), tiles - 1), tiles));
+    const Node first = b_.add(begin, b_.mul(band->range, tiles));
+    emit_band(first, b_.min(plus(first, tiles), end), band);
+    b_.close(band);
+  }
+
+  /// The first row of a tile.
+  Node row_of(const Node& tile) {
+    const Node row = b_.mul(tile, tiles_.size);
+    if (tiles_.large == tiles_.count) return row;
+    return minus(row, max(plus(tile, -tiles_.large), constant(0)));
+  }
+
+  void emit_band(const Node& first_tile, const Node& end_tile, Block* band) {
     std::vector<Rows> rows(stages_.size());
-    rows.back().start = first;
-    rows.back().end = end;
+    rows.back().start = row_of(first_tile);
+    rows.back().end = row_of(end_tile);
     for (size_t i = stages_.size() - 1; i-- > 0;) {
       Rows& mine = rows[i];
       const ir::RowWindow& window = stages_[i + 1].rows.window;
@@ -87,12 +119,16 @@ class ChainEmitter {
     for (size_t i = 0; i + 1 < stages_.size(); ++i) {
       const ir::RowStage& stage = stages_[i].rows;
       const Node origin = minus(b_.mul(unit_, held_[i]), plus(rows[i].base, stage.halo_lo));
-      shifts[stages_[i].rows.slot] = b_.mul(origin, stage.row_elements);
+      Node& shift = shifts[stage.slot];
+      shift = b_.mul(origin, stage.row_elements);
+      for (size_t a = 0; a < outer_.size(); ++a)
+        shift = b_.add(shift, b_.mul(outer_[a], -stage.outer_elements[a]));
     }
     for (size_t i = 0; i < stages_.size(); ++i) {
       if (i + 1 < stages_.size()) hold(i, rows[i], band);
       Emitter(stages_[i].kernel, stages_[i].plan, config_.float_level, program_, b_)
-          .run_band(stages_[i].axis, rows[i].start, rows[i].end, shifts, band);
+          .run_band(stages_[i].axes,
+                    {rows[i].start, rows[i].end, first_tile, end_tile, outer_, shifts}, band);
     }
   }
 
@@ -142,21 +178,23 @@ class ChainEmitter {
 
   const std::vector<ChainStage>& stages_;
   const ir::Bands& bands_;
+  TileCover tiles_;  ///< of the rows
   const Config& config_;
   Program& program_;
   BlockBuilder b_;
   std::vector<int64_t> held_;
   Node unit_;
+  std::vector<Node> outer_;        ///< values of the ranges around the rows
   std::vector<Node> done_, base_;  ///< variables: where the rows of stage i end, and its base
 };
 
 }  // namespace
 
 Result<Program> emit_chain(const std::vector<ChainStage>& stages, const ir::Bands& bands,
-                           const ir::Bands& most, const Config& config) {
+                           const ir::Bands& most, int64_t tile, const Config& config) {
   Program program;
   program.graph = std::make_shared<ir::Graph>();
-  ChainEmitter(stages, bands, most, config, program).run();
+  ChainEmitter(stages, bands, most, tile, config, program).run();
   return program;
 }
 

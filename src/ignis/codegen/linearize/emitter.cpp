@@ -22,12 +22,9 @@ std::vector<Segment> Emitter::make_segments(int axis) const {
     return list;
   }
   if (axis == plan_.tile_axis) {
-    // Two neighbouring sizes cover the axis without a short rest.
-    const int64_t count = (n + plan_.tile - 1) / plan_.tile;
-    const int64_t size = (n + count - 1) / count;
-    const int64_t large = n - count * (size - 1);
-    std::vector<Segment> list{{0, size, large}};
-    if (count > large) list.push_back({large * size, size - 1, count - large});
+    const TileCover c = cover(n, plan_.tile);
+    std::vector<Segment> list{{0, c.size, c.large}};
+    if (c.count > c.large) list.push_back({c.large * c.size, c.size - 1, c.count - c.large});
     return list;
   }
   for (const LoopPlan::Segment& s : plan_.segments) {
@@ -66,14 +63,19 @@ Emitter::Emitter(const Kernel& kernel, const LoopPlan& plan, FloatLevel level, P
   }
 }
 
-void Emitter::run_band(int rows, const Node& first, const Node& end,
-                       const std::map<int64_t, Node>& shifts, Block* block) {
-  shifts_ = shifts;
-  Block* band = b_.open(block, b_.constant(DType::Int64, 1));
-  anchor_ = band->range;
-  window_[static_cast<size_t>(rows)] = {Window::CacheTile, 0, first, end};
-  emit_level(0, band);
-  b_.close(band);
+void Emitter::run_band(const BandAxes& axes, const Band& band, Block* block) {
+  shifts_ = band.shifts;
+  Block* inner = b_.open(block, b_.constant(DType::Int64, 1));
+  anchor_ = inner->range;
+  Window& rows = window_[static_cast<size_t>(axes.rows)];
+  if (axes.rows == plan_.tile_axis) rows = {Window::Part, 0, band.first_tile, band.end_tile};
+  else rows = {Window::CacheTile, 0, band.first, band.end};
+  for (size_t i = 0; i < axes.outer.size(); ++i) {
+    window_[static_cast<size_t>(axes.outer[i])] = {
+        Window::OneTile, 0, band.outer[i], b_.add(band.outer[i], b_.constant(DType::Int64, 1))};
+  }
+  emit_level(0, inner);
+  b_.close(inner);
 }
 
 /// THREAD: the tiles of the thread axes counted together are cut between the parts. Whole turns of the last axis are

@@ -22,11 +22,11 @@ struct ChainStage {
   ir::RowStage rows;
   Kernel kernel;
   LoopPlan plan;
-  int axis = 0;  ///< of the rows
+  BandAxes axes;
 };
-/// Writes the program of a chain. Plans of stages cut nothing between threads and hold no tile of the rows. `most`: the
-/// bands that buffers between stages have memory for.
+/// Writes the program of a chain. Plans of stages cut nothing between threads; those that tile rows have `tile` of them.
+/// `most`: the bands that buffers between stages have memory for.
 Result<Program> emit_chain(const std::vector<ChainStage>& stages, const ir::Bands& bands,
-                           const ir::Bands& most, const Config& config);
+                           const ir::Bands& most, int64_t tile, const Config& config);
 
 }  // namespace ignis::codegen

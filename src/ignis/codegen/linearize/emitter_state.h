@@ -43,10 +43,15 @@ class Emitter {
 
   /// The tiles that fall to a part; returns how many there are for all parts together.
   int64_t run_parts();
-  /// The rows [first, end) of the axis `rows`, in a block of its own in `block`: nothing that the store reads is read
-  /// before it. `shifts`: by slot, what is added to every offset in that buffer.
-  void run_band(int rows, const Node& first, const Node& end, const std::map<int64_t, Node>& shifts,
-                Block* block);
+  /// A band of a chain's store.
+  struct Band {
+    Node first, end;                 ///< rows
+    Node first_tile, end_tile;       ///< the same by tiles
+    std::vector<Node> outer;         ///< the values of the ranges around
+    std::map<int64_t, Node> shifts;  ///< by slot: what is added to every offset in that buffer
+  };
+  /// In a block of its own in `block`: nothing that the store reads is read before it.
+  void run_band(const BandAxes& axes, const Band& band, Block* block);
 
   // Used by the reduction's own emitter (emit_reduce.cpp).
   friend class ReduceEmitter;

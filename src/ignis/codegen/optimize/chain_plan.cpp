@@ -47,15 +47,25 @@ std::vector<std::string> join_chain_actions(const std::vector<std::vector<std::s
   return actions;
 }
 
-Status verify_band(const LoopPlan& plan, int rows) {
-  bool is_plain = rows != plan.vector_axis && rows != plan.tile_axis && plan.thread_axes.empty();
-  for (const LoopPlan::Loop& loop : plan.loops) is_plain &= loop.axis != rows || loop.chunk == 0;
-  for (const LoopPlan::Segment& segment : plan.segments) is_plain &= segment.axis != rows;
-  if (is_plain) return Status::ok();
-  return Error(ErrorCode::InvalidArgument,
-               "Axis " + std::to_string(rows) +
-                   " is walked by bands of a chain: no tile, SEGMENT or THREAD may take it.",
-               "IllegalAction");
+Status verify_band(const Kernel& kernel, const LoopPlan& plan, const BandAxes& band) {
+  const auto bad = [](int axis) {
+    return Error(ErrorCode::InvalidArgument,
+                 "Axis " + std::to_string(axis) +
+                     " is walked by bands of a chain: no tile, SEGMENT or THREAD may take it"
+                     " but a TILE_REG of rows that fits a band.",
+                 "IllegalAction");
+  };
+  const auto extent = [&](int axis) { return kernel.axes()[static_cast<size_t>(axis)].extent; };
+  if (!plan.thread_axes.empty()) return bad(plan.thread_axes[0]);
+  if (band.holds(plan.vector_axis)) return bad(plan.vector_axis);
+  if (band.holds(plan.tile_axis) && (plan.tile_axis != band.rows || plan.transposes ||
+                                     cover(extent(band.rows), plan.tile).size > band.most_tile))
+    return bad(plan.tile_axis);
+  for (const LoopPlan::Loop& loop : plan.loops)
+    if (band.holds(loop.axis) && loop.chunk != 0) return bad(loop.axis);
+  for (const LoopPlan::Segment& segment : plan.segments)
+    if (band.holds(segment.axis)) return bad(segment.axis);
+  return Status::ok();
 }
 
 }  // namespace ignis::codegen

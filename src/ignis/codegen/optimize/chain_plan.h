@@ -21,7 +21,8 @@ Result<ChainActions> split_chain_actions(const std::vector<std::string>& actions
 std::vector<std::string> join_chain_actions(const std::vector<std::vector<std::string>>& stages,
                                             const ir::Bands& bands);
 
-/// Checks a stage's plan: the rows have a plain loop, and no loops are for threads. Errors: InvalidArgument.
-Status verify_band(const LoopPlan& plan, int rows);
+/// Checks a stage's plan: the rows have a plain loop or one of tiles of at most `most_tile`, the ranges around them a
+/// plain one, and no loops are for threads. Errors: InvalidArgument.
+Status verify_band(const Kernel& kernel, const LoopPlan& plan, const BandAxes& band);
 
 }  // namespace ignis::codegen

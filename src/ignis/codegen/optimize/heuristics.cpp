@@ -21,8 +21,11 @@ std::string kib(int64_t bytes) { return say(static_cast<double>(bytes) / 1024, "
 
 class Chooser {
  public:
-  Chooser(const Kernel& kernel, const Target& target, FloatLevel level, int rows, Notes& why)
-      : k_(kernel), target_(target), level_(level), rows_(rows), why_(why) {}
+  Chooser(const Kernel& kernel, const Target& target, FloatLevel level, const BandAxes* band,
+          Notes& why)
+      : k_(kernel), target_(target), level_(level), is_banded_(band != nullptr), why_(why) {
+    if (is_banded_) band_ = *band;
+  }
 
   LoopPlan choose() {
     lanes_ = std::max(1, target_.vector_bytes / std::max(1, std::max(k_.widest_bytes(), 1)));
@@ -31,15 +34,13 @@ class Chooser {
     split_reduces();
     if (!choose_transpose()) choose_tile();
     order_loops();
-    if (rows_ < 0) choose_thread_axes(k_, target_, plan_, why_);
+    if (!is_banded_) choose_thread_axes(k_, target_, plan_, why_);
     choose_segments();
     choose_unrolls();
     plan_.slides = should_slide();
     choose_stage();
-    if (rows_ >= 0) {
-      std::erase_if(plan_.loops,
-                    [&](const LoopPlan::Loop& l) { return l.axis == rows_ && l.chunk != 0; });
-    }
+    std::erase_if(plan_.loops,
+                  [&](const LoopPlan::Loop& l) { return band_.holds(l.axis) && l.chunk != 0; });
     return plan_;
   }
 
@@ -107,7 +108,8 @@ class Chooser {
   const Kernel& k_;
   const Target& target_;
   FloatLevel level_;
-  int rows_;
+  bool is_banded_;
+  BandAxes band_;
   Notes& why_;
   int lanes_ = 1;
   int choosing_axis_ = -1;
@@ -123,7 +125,7 @@ void Chooser::choose_vector_axis() {
   double best = 0;
   std::string tried;
   for (const int a : outputs()) {
-    if (extent(a) < 2 || a == rows_ || a == choosing_axis_) continue;
+    if (extent(a) < 2 || band_.holds(a) || a == choosing_axis_) continue;
     const auto score = [&](const Address& at, double weight) {
       const int64_t c = at.coefficient(a);
       bool opaque = false;
@@ -198,7 +200,7 @@ void Chooser::split_reduces() {
 bool Chooser::choose_transpose() {
   if (!k_.reduces().empty() || (lanes_ & (lanes_ - 1)) != 0) return false;
   for (int lanes = lanes_; lanes >= 4; lanes /= 2) {
-    const auto fills = [&](int axis) { return axis != rows_ && extent(axis) >= lanes / 2; };
+    const auto fills = [&](int axis) { return !band_.holds(axis) && extent(axis) >= lanes / 2; };
     int v = -1, m = -1;
     for (const int a : outputs()) {
       if (stored().coefficient(a) == 1 && fills(a)) v = a;
@@ -231,17 +233,11 @@ bool Chooser::choose_transpose() {
 /// one tile no choice is left, and what the values share is computed once.
 int Chooser::find_choosing_axis() const {
   constexpr int64_t kMaxCopies = 16;
-  constexpr int kBorders = 2;
   if (!k_.reduces().empty()) return -1;
-  std::vector<int> comparisons(k_.axes().size(), 0);
-  for (const Node& n : ir::toposort(k_.stored_value())) {
-    if (!n.is(Op::Cmplt) || !n.src(1).is_const()) continue;
-    const Node range = n.src(0).is(Op::Cast) ? n.src(0).src(0) : n.src(0);
-    if (!range.is(Op::Range)) continue;
-    const int axis = k_.axis_of(range);
-    if (++comparisons[static_cast<size_t>(axis)] > kBorders && axis != rows_ &&
-        extent(axis) <= kMaxCopies)
-      return axis;
+  for (const int a : outputs()) {
+    if (!band_.holds(a) && extent(a) <= kMaxCopies &&
+        ir::chooses_by(k_.stored_value(), k_.axes()[static_cast<size_t>(a)].range))
+      return a;
   }
   return -1;
 }
@@ -283,7 +279,8 @@ void Chooser::choose_tile() {
   double best_fill = 0, most = 0;  // mean tile sizes
   std::string tried;
   for (const int a : outputs()) {
-    if (a == v || a == rows_ || extent(a) < 2) continue;
+    const bool is_rows = a == band_.rows;
+    if (a == v || extent(a) < 2 || (band_.holds(a) && !(is_rows && band_.most_tile > 1))) continue;
     bool used = false, reused = false;
     for (const ReduceSite* r : reduces) {
       used |= (r->outer & axis_bit(a)) != 0;
@@ -294,8 +291,9 @@ void Chooser::choose_tile() {
       }
     }
     if (!used || !reused) continue;
+    const int64_t most_copies = is_rows ? std::min(limit, band_.most_tile) : limit;
     const double fill =
-        static_cast<double>(extent(a)) / static_cast<double>(ceil_div(extent(a), limit));
+        static_cast<double>(extent(a)) / static_cast<double>(ceil_div(extent(a), most_copies));
     append(tried, say("axis ", a, " of ", extent(a), " ", fill));
     most = std::max(most, fill);
     if (fill >= kInnerTileShare * most || best_fill < kInnerTileShare * most) {
@@ -318,7 +316,8 @@ void Chooser::choose_tile() {
   }
   plan_.vectors = static_cast<int>(width);
   plan_.tile_axis = best;
-  plan_.tile = ceil_div(extent(best), ceil_div(extent(best), limit));
+  plan_.tile =
+      cover(extent(best), best == band_.rows ? std::min(limit, band_.most_tile) : limit).size;
   why_.push_back(say("tile of ", plan_.tile, " along axis ", best, " by ", width,
                      " vectors, mean copies of ", limit, " that registers hold: ", tried));
 }
@@ -344,7 +343,8 @@ void Chooser::order_loops() {
           (is_panel ? batches : streams) |= address(load).depends_on(a);
         }
       }
-      if (streams && !batches && extent(a) > 1) row = a;
+      const bool is_fixed = band_.holds(a) && a != band_.rows;
+      if (streams && !batches && extent(a) > 1 && !is_fixed) row = a;
     }
     int64_t bytes_per_row = 1;
     for (const ReduceSite* r : tile_reduces()) {
@@ -409,12 +409,12 @@ int64_t Chooser::shared_bytes() const {
 /// comes from L2 once instead of once for every row of the window.
 bool Chooser::goes_down() {
   const int v = plan_.vector_axis, m = plan_.tile_axis;
-  if (rows_ < 0 || v < 0 || tile_reduces().empty() || !all_in_lanes()) return false;
+  if (!is_banded_ || v < 0 || tile_reduces().empty() || !all_in_lanes()) return false;
   int64_t bytes = 0;
   for (const ReduceSite* r : tile_reduces()) {
     for (const Node& load : r->loads) {
       const Address& at = address(load);
-      const int64_t row = at.coefficient(rows_);
+      const int64_t row = at.coefficient(band_.rows);
       if (row == 0) continue;
       int64_t rows = 1, across = at.coefficient(m) * (plan_.tile - 1) + extent(v);
       bool overlaps = false;  // with the window of the next row
@@ -502,7 +502,8 @@ void Chooser::choose_segments() {
   const std::vector<Node> clauses = gate_clauses(k_);
   ir::RangeAnalysis ranges;
   for (const int a : outputs()) {
-    if (a == plan_.vector_axis || a == plan_.tile_axis || a == rows_ || plan_.segments.size() == 2)
+    if (a == plan_.vector_axis || a == plan_.tile_axis || band_.holds(a) ||
+        plan_.segments.size() == 2)
       continue;
     int64_t lo = 0, hi = extent(a) - 1;  // where every clause that moves with the axis holds
     for (const Node& clause : clauses) {
@@ -617,9 +618,9 @@ void Chooser::choose_stage() {
 
 }  // namespace
 
-LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level, int rows,
-                     Notes& why) {
-  return Chooser(kernel, target, level, rows, why).choose();
+LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level,
+                     const BandAxes* band, Notes& why) {
+  return Chooser(kernel, target, level, band, why).choose();
 }
 
 }  // namespace ignis::codegen

@@ -1,5 +1,6 @@
 #include "ignis/codegen/optimize/loop_plan.h"
 
+#include "ignis/base/math.h"
 #include "ignis/codegen/optimize/stage.h"
 
 #include <algorithm>
@@ -13,6 +14,18 @@ int64_t LoopPlan::tiles(int axis, int64_t extent) const {
                        : axis == tile_axis ? tile
                                            : 1;
   return (extent + size - 1) / size;
+}
+
+TileCover cover(int64_t extent, int64_t tile) {
+  TileCover c;
+  c.count = ceil_div(extent, tile);
+  c.size = ceil_div(extent, c.count);
+  c.large = extent - c.count * (c.size - 1);
+  return c;
+}
+
+bool BandAxes::holds(int axis) const {
+  return axis == rows || std::find(outer.begin(), outer.end(), axis) != outer.end();
 }
 
 int64_t LoopPlan::unroll_of(int axis) const {

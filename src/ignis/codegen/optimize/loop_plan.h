@@ -80,10 +80,23 @@ Result<LoopPlan> apply_actions(const Kernel& kernel, const std::vector<std::stri
 /// Checks that the plan covers every point of the iteration space exactly once. Errors: InvalidArgument.
 Status verify_plan(const Kernel& kernel, const LoopPlan& plan);
 
-/// Chooses the actions from the kernel's addresses and the target's registers and caches, without a search. `rows`:
-/// the output axis whose loop takes a band at a time, or -1; it is in no tile, and threads cut nothing. `why` gets what
-/// was compared.
-LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level, int rows,
-                     Notes& why);
+/// How TILE_REG covers an axis: `large` tiles of `size`, then those of one less. No tile is a short rest.
+struct TileCover {
+  int64_t size = 1, large = 0, count = 0;
+};
+TileCover cover(int64_t extent, int64_t tile);
+
+/// What a chain walks of one of its stores, which threads then don't cut.
+struct BandAxes {
+  int rows = -1;           ///< the output axis whose loop takes a band at a time
+  std::vector<int> outer;  ///< those around it, at one value in a band: in no tile
+  int64_t most_tile = 1;   ///< the largest tile of rows; 1: they are in none
+  bool holds(int axis) const;
+};
+
+/// Chooses the actions from the kernel's addresses and the target's registers and caches, without a search. `band`: null
+/// when the kernel is no store of a chain. `why` gets what was compared.
+LoopPlan choose_plan(const Kernel& kernel, const Target& target, FloatLevel level,
+                     const BandAxes* band, Notes& why);
 
 }  // namespace ignis::codegen

@@ -1,6 +1,7 @@
 #include "ignis/codegen/optimize/search_space.h"
 
 #include "ignis/base/math.h"
+#include "ignis/codegen/optimize/chain_plan.h"
 
 #include <algorithm>
 #include <initializer_list>
@@ -16,12 +17,12 @@ constexpr int64_t kMostCopies =
 class Neighbours {
  public:
   Neighbours(const Kernel& kernel, const LoopPlan& plan, const Target& target, FloatLevel level,
-             int rows)
+             const BandAxes* band)
       : k_(kernel),
         plan_(plan),
         target_(target),
         regroups_(level != FloatLevel::Strict),
-        rows_(rows) {
+        band_(band) {
     for (size_t a = 0; a < k_.axes().size(); ++a) {
       if (!k_.axes()[a].is_reduce) outputs_.push_back(static_cast<int>(a));
     }
@@ -50,10 +51,11 @@ class Neighbours {
     // Accumulators that registers cannot hold are never worth a try.
     if (!k_.reduces().empty() && !plan.transposes && plan.vectors * plan.tile > accumulators())
       return;
-    if (rows_ >= 0) {
-      bool is_free = rows_ != plan.vector_axis && rows_ != plan.tile_axis;
-      for (const LoopPlan::Loop& l : plan.loops) is_free &= l.axis != rows_ || l.chunk == 0;
-      if (!is_free) return;
+    if (band_ != nullptr) {
+      // The tile of rows is that of the other stores too.
+      const bool keeps_tile = plan.tile_axis != band_->rows ||
+                              (plan.tile_axis == plan_.tile_axis && plan.tile == plan_.tile);
+      if (!keeps_tile || !verify_band(k_, plan, *band_)) return;
     }
     if (std::find(list_.begin(), list_.end(), plan) == list_.end())
       list_.push_back(std::move(plan));
@@ -207,7 +209,7 @@ class Neighbours {
   }
 
   void vary_threads() {
-    if (target_.threads < 2 || rows_ >= 0) return;
+    if (target_.threads < 2 || band_ != nullptr) return;
     const auto cut = [&](std::vector<int> axes) {
       LoopPlan plan = plan_;
       plan.thread_axes = std::move(axes);
@@ -277,7 +279,7 @@ class Neighbours {
   const LoopPlan& plan_;
   const Target& target_;
   bool regroups_;
-  int rows_;
+  const BandAxes* band_;
   std::vector<int> outputs_;
   std::vector<LoopPlan> list_;
 };
@@ -285,8 +287,9 @@ class Neighbours {
 }  // namespace
 
 std::vector<LoopPlan> neighbour_plans(const Kernel& kernel, const LoopPlan& plan,
-                                      const Target& target, FloatLevel level, int rows) {
-  return Neighbours(kernel, plan, target, level, rows).list();
+                                      const Target& target, FloatLevel level,
+                                      const BandAxes* band) {
+  return Neighbours(kernel, plan, target, level, band).list();
 }
 
 }  // namespace ignis::codegen
