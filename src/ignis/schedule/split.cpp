@@ -1,12 +1,11 @@
 #include "ignis/schedule/split.h"
 
-#include "ignis/ir/simplify.h"
 #include "ignis/schedule/cheap_tables.h"
 #include "ignis/schedule/draft.h"
 #include "ignis/schedule/indexing.h"
+#include "ignis/schedule/split_plan.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -25,15 +24,6 @@ struct Use {
   std::vector<Node> loops;  ///< ranges around the reading: its work is repeated for their product
   bool same_reading(const Use& o) const { return kernel == o.kernel && indices == o.indices; }
 };
-
-/// Identifies one reading for memo tables.
-using ReadingKey = std::vector<uint32_t>;
-ReadingKey key_of(const Node& node, int kernel, const Indices& indices) {
-  ReadingKey key{node.id(), static_cast<uint32_t>(kernel),
-                 indices.valid ? indices.valid.id() + 1 : 0};
-  for (const Node& n : indices.at) key.push_back(n.id());
-  return key;
-}
 
 bool is_leaf(const Node& n) { return n.is(Op::Const) || n.is(Op::Buffer) || n.is(Op::Param); }
 
@@ -60,19 +50,6 @@ bool is_expensive(Op op) {
   }
 }
 
-/// A kernel under construction.
-struct Root {
-  Node value;                   ///< tensor node stored
-  bool reads_realised = false;  ///< `value` is a leaf or lies in another buffer: a plain copy
-  int buffer = 0;
-  std::vector<Node> ranges;
-  std::vector<int64_t> store_offset;  ///< per axis of the buffer; empty: none
-  int store_axis = -1;                ///< Stack: the axis that is not one of the value's
-  uint32_t order = 0;
-  int64_t next_range = 0;
-  bool has_contraction = false;
-};
-
 class Splitter {
  public:
   Splitter(const std::vector<Node>& inputs, const std::vector<Node>& outputs,
@@ -81,13 +58,13 @@ class Splitter {
         outputs_(outputs),
         options_(options),
         schedule_(schedule),
-        g_(*schedule.graph) {}
+        g_(*schedule.graph),
+        plan_{g_, schedule, {}, {}, {}, {}} {}
 
   Result<std::vector<Draft>> run();
 
  private:
   int new_buffer(BufferRole role, DType dtype, const Shape& shape, const std::string& name);
-  int buffer_of_leaf(const Node& leaf);
   void collect_facts();
   int start_kernel(const Node& value, int buffer, uint32_t order);
   void read(const Node& node, const Use& use);
@@ -97,12 +74,6 @@ class Splitter {
   bool reads_plain_rows(const Use& use) const;
   bool takes_reduce_along(const Node& reshape, const std::vector<Use>& readings);
   void realise(const Node& node);
-  std::vector<Node> reduce_ranges(const Node& node, const Use& use);
-
-  Result<Draft> write(int kernel);
-  Node build(const Node& node, const Indices& indices, bool is_root = false);
-  Node load(int buffer, DType dtype, const Indices& indices);
-  int slot_of(int buffer);
 
   const std::vector<Node>& inputs_;
   const std::vector<Node>& outputs_;
@@ -111,40 +82,18 @@ class Splitter {
   Graph& g_;
 
   std::unordered_map<Node, std::vector<Use>> uses_;
-  std::unordered_map<Node, int> realised_;  ///< tensor node -> buffer
-  std::unordered_map<Node, int> leaf_buffers_;
   std::unordered_set<Node>
       decided_inline_;  ///< reduces that a reshape above already took into its kernel
   std::unordered_map<Node, int> consumers_;
   std::unordered_set<Node> forced_;  ///< must be addressable: read at data-dependent places
   std::unordered_set<Node> cheap_tables_;
   std::unordered_map<Node, bool> touches_buffer_, touches_input_, expensive_, has_reduce_;
-  std::vector<Root> roots_;
-  std::map<ReadingKey, std::vector<Node>> reduce_ranges_;
-
-  // While one kernel is written.
-  int current_ = 0;
-  std::map<ReadingKey, Node> built_;
-  std::vector<int> slots_;
-  std::vector<Node> layers_;
-  std::string failure_;
+  SplitPlan plan_;
 };
 
 int Splitter::new_buffer(BufferRole role, DType dtype, const Shape& shape,
                          const std::string& name) {
   return add_buffer(schedule_, role, strong(dtype), shape, ir::Layout::planar(shape), name);
-}
-
-int Splitter::buffer_of_leaf(const Node& leaf) {
-  const auto it = leaf_buffers_.find(leaf);
-  if (it != leaf_buffers_.end()) return it->second;
-  const bool is_param = leaf.is(Op::Param);
-  const int id =
-      new_buffer(is_param ? BufferRole::Input : BufferRole::Constant, leaf.dtype(), leaf.shape(),
-                 is_param ? leaf.arg().text : "w" + std::to_string(leaf.id()));
-  if (!is_param) schedule_.buffers.back().data = leaf.graph().buffer_data(leaf);
-  leaf_buffers_[leaf] = id;
-  return id;
 }
 
 /// Facts about what lies below each node, ids ascending.
@@ -177,7 +126,7 @@ void Splitter::collect_facts() {
 }
 
 int Splitter::start_kernel(const Node& value, int buffer, uint32_t order) {
-  Root root;
+  KernelRoot root;
   root.value = value;
   root.buffer = buffer;
   root.order = order;
@@ -185,16 +134,8 @@ int Splitter::start_kernel(const Node& value, int buffer, uint32_t order) {
     root.ranges.push_back(extent == 1 ? g_.constant(DType::WeakInt, 0)
                                       : g_.range(extent, root.next_range++, AxisKind::Loop));
   }
-  roots_.push_back(std::move(root));
-  return static_cast<int>(roots_.size()) - 1;
-}
-
-std::vector<Node> loops_of(const Root& root) {
-  std::vector<Node> loops;
-  for (const Node& r : root.ranges) {
-    if (r.is(Op::Range)) loops.push_back(r);
-  }
-  return loops;
+  plan_.roots.push_back(std::move(root));
+  return static_cast<int>(plan_.roots.size()) - 1;
 }
 
 void Splitter::read(const Node& node, const Use& use) {
@@ -204,32 +145,6 @@ void Splitter::read(const Node& node, const Use& use) {
     if (u.same_reading(use)) return;
   }
   list.push_back(use);
-}
-
-std::vector<Node> Splitter::reduce_ranges(const Node& node, const Use& use) {
-  std::vector<Node>& ranges = reduce_ranges_[key_of(node, use.kernel, use.indices)];
-  if (!ranges.empty()) return ranges;
-  Root& root = roots_[static_cast<size_t>(use.kernel)];
-  for (size_t a = 1; a < node.arg().ints.size(); ++a) {
-    const int64_t extent = node.src(0).shape()[static_cast<size_t>(node.arg().ints[a])];
-    ranges.push_back(extent == 1 ? g_.constant(DType::WeakInt, 0)
-                                 : g_.range(extent, root.next_range++, AxisKind::Reduce));
-  }
-  return ranges;
-}
-
-Indices with_reduced(const Node& reduce, const Indices& outer, const std::vector<Node>& ranges) {
-  Indices inner;
-  inner.valid = outer.valid;
-  size_t next_outer = 0, next_reduced = 0;
-  for (size_t i = 0; i < reduce.src(0).shape().size(); ++i) {
-    bool is_reduced = false;
-    for (size_t a = 1; a < reduce.arg().ints.size(); ++a) {
-      is_reduced |= reduce.arg().ints[a] == static_cast<int64_t>(i);
-    }
-    inner.at.push_back(is_reduced ? ranges[next_reduced++] : outer.at[next_outer++]);
-  }
-  return inner;
 }
 
 std::vector<Node> ranges_in(const Indices& indices) {
@@ -247,7 +162,7 @@ std::vector<Node> ranges_in(const Indices& indices) {
 /// Tells a node's sources where this reading reads them.
 void Splitter::propagate(const Node& node, const Use& use) {
   if (node.is(Op::ReduceAxes)) {
-    const std::vector<Node> ranges = reduce_ranges(node, use);
+    const std::vector<Node> ranges = plan_.reduce_ranges(node, use.kernel, use.indices);
     Use inner{use.kernel, with_reduced(node, use.indices, ranges), ranges_in(use.indices)};
     for (const Node& r : ranges) {
       if (r.is(Op::Range)) inner.loops.push_back(r);
@@ -287,7 +202,7 @@ int64_t product(const std::vector<Node>& loops) {
 /// The reading is the kernel's leading output ranges in order: rows that an outer loop can hold.
 bool Splitter::reads_plain_rows(const Use& use) const {
   if (use.indices.valid) return false;
-  const std::vector<Node> rows = loops_of(roots_[static_cast<size_t>(use.kernel)]);
+  const std::vector<Node> rows = loops_of(plan_.roots[static_cast<size_t>(use.kernel)]);
   size_t next = 0;
   for (const Node& n : use.indices.at) {
     if (n.is_const()) continue;
@@ -305,7 +220,7 @@ bool Splitter::may_join_rows(const Node& reduce, const Use& use) const {
     if (reduce.arg().ints[a + 1] != static_cast<int64_t>(source.size() - reduced + a)) return false;
   }
   if (source.size() > 3 && reduced > 1) return false;  // spatial: its consumers run channels-last
-  const int64_t volume = product(loops_of(roots_[static_cast<size_t>(use.kernel)]));
+  const int64_t volume = product(loops_of(plan_.roots[static_cast<size_t>(use.kernel)]));
   return reads_plain_rows(use) && element_count(source) <= 2 * volume;
 }
 
@@ -332,7 +247,7 @@ bool Splitter::must_realise(const Node& node, const std::vector<Use>& readings) 
     if (u.kernel != readings[0].kernel) return true;
   }
   const Use& use = readings[0];
-  Root& root = roots_[static_cast<size_t>(use.kernel)];
+  KernelRoot& root = plan_.roots[static_cast<size_t>(use.kernel)];
   const int64_t repeats = product(use.loops) / std::max<int64_t>(1, element_count(node.shape()));
   if (node.is(Op::ReduceAxes)) {
     if (readings.size() > 1) return true;
@@ -391,7 +306,7 @@ void Splitter::realise(const Node& node) {
   if (buffer < 0)
     buffer = new_buffer(BufferRole::Temporary, node.dtype(), node.shape(),
                         "t" + std::to_string(node.id()));
-  realised_[node] = buffer;
+  plan_.realised[node] = buffer;
   if (node.is(Op::Cat) || node.is(Op::Stack)) {
     const bool stacks = node.is(Op::Stack);
     const size_t axis = stacks ? 0 : static_cast<size_t>(node.arg().ints[0]);
@@ -400,7 +315,7 @@ void Splitter::realise(const Node& node) {
       const Node piece = node.src(i);
       if (element_count(piece.shape()) != 0) {
         const int k = start_kernel(piece, buffer, node.id());
-        Root& root = roots_[static_cast<size_t>(k)];
+        KernelRoot& root = plan_.roots[static_cast<size_t>(k)];
         root.store_offset.assign(node.shape().size(), 0);
         root.store_offset[axis] = at;
         if (stacks) root.store_axis = 0;
@@ -412,15 +327,15 @@ void Splitter::realise(const Node& node) {
     return;
   }
   const int k = start_kernel(node, buffer, node.id());
-  const Root& root = roots_[static_cast<size_t>(k)];
+  const KernelRoot& root = plan_.roots[static_cast<size_t>(k)];
   if (node.is(Op::ReduceAxes) && is_contraction(node))
-    roots_[static_cast<size_t>(k)].has_contraction = true;
+    plan_.roots[static_cast<size_t>(k)].has_contraction = true;
   propagate(node, Use{k, Indices{root.ranges, {}}, loops_of(root)});
 }
 
 Result<std::vector<Draft>> Splitter::run() {
   for (const Node& input : inputs_) {
-    const int buffer = buffer_of_leaf(input);
+    const int buffer = plan_.buffer_of_leaf(input);
     schedule_.buffers[static_cast<size_t>(buffer)].input =
         static_cast<int>(schedule_.inputs.size());
     schedule_.inputs.push_back(buffer);
@@ -435,7 +350,7 @@ Result<std::vector<Draft>> Splitter::run() {
     if ((is_leaf(output) || !seen_outputs.insert(output).second) &&
         element_count(output.shape()) != 0) {
       const int k = start_kernel(output, buffer, ~0u);
-      Root& root = roots_[static_cast<size_t>(k)];
+      KernelRoot& root = plan_.roots[static_cast<size_t>(k)];
       root.reads_realised = true;
       read(output, Use{k, Indices{root.ranges, {}}, loops_of(root)});
     }
@@ -458,167 +373,13 @@ Result<std::vector<Draft>> Splitter::run() {
     }
   }
   std::vector<Draft> drafts;
-  for (size_t k = 0; k < roots_.size(); ++k) {
-    IGNIS_TRY_ASSIGN(Draft draft, write(static_cast<int>(k)));
+  for (size_t k = 0; k < plan_.roots.size(); ++k) {
+    IGNIS_TRY_ASSIGN(Draft draft, write_draft(plan_, static_cast<int>(k)));
     drafts.push_back(std::move(draft));
   }
   std::stable_sort(drafts.begin(), drafts.end(),
                    [](const Draft& a, const Draft& b) { return a.order < b.order; });
   return drafts;
-}
-
-int Splitter::slot_of(int buffer) {
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i] == buffer) return static_cast<int>(i);
-  }
-  slots_.push_back(buffer);
-  return static_cast<int>(slots_.size()) - 1;
-}
-
-Node Splitter::load(int buffer, DType dtype, const Indices& indices) {
-  const Buffer& b = schedule_.buffers[static_cast<size_t>(buffer)];
-  ir::ParamArg arg;
-  arg.slot = slot_of(buffer);
-  arg.shape = b.shape;
-  std::vector<Node> sources{g_.param(b.dtype, arg)};
-  sources.insert(sources.end(), indices.at.begin(), indices.at.end());
-  const Node index = g_.make(Op::Index, b.dtype, sources);
-  if (!indices.valid) return g_.make(Op::Load, dtype, {index});
-  return g_.make(Op::Load, dtype, {index, g_.constant(dtype, 0), indices.valid});
-}
-
-/// `value` where `valid`, else 0; a load that is gated by the same condition is that already.
-Node padded(Graph& g, const Node& value, const Node& valid) {
-  if (!valid) return value;
-  if (value.is(Op::Load) && value.source_count() == 3 && value.src(1).is_const_value(0)) {
-    // The load's gate includes all of `valid`?
-    const std::vector<Node> have = clauses(value.src(2));
-    bool all = true;
-    for (const Node& c : clauses(valid))
-      all &= std::find(have.begin(), have.end(), c) != have.end();
-    if (all) return value;
-  }
-  return g.alu(Op::Where, {valid, value, g.constant(value.dtype(), 0)});
-}
-
-/// where(g, load(i, 0, g), c) reads c outside: the load's own alternative.
-Node fold_gated_load(Graph& g, const Node& condition, const Node& load, const Node& otherwise) {
-  if (!load.is(Op::Load) || load.source_count() != 3 || !otherwise.is_const()) return {};
-  std::vector<Node> a = clauses(condition), b = clauses(load.src(2));
-  const auto by_id = [](const Node& x, const Node& y) { return x.id() < y.id(); };
-  std::sort(a.begin(), a.end(), by_id);
-  std::sort(b.begin(), b.end(), by_id);
-  if (a != b) return {};
-  Node alternative = otherwise;
-  if (alternative.dtype() != load.dtype()) {
-    if (!is_weak(alternative.dtype())) return {};
-    alternative = is_float(alternative.dtype())
-                      ? g.constant_float(load.dtype(), alternative.const_float())
-                      : g.constant(load.dtype(), alternative.const_int());
-  }
-  return g.make(Op::Load, load.dtype(), {load.src(0), alternative, load.src(2)});
-}
-
-Node Splitter::build(const Node& node, const Indices& indices, bool is_root) {
-  if (node.is(Op::Const)) {
-    return g_.make(Op::Const, node.dtype(), std::span<const Node>{}, node.arg());
-  }
-  if (element_count(node.shape()) == 0) return g_.constant(node.dtype(), 0);
-  if (node.is(Op::Buffer) || node.is(Op::Param))
-    return load(buffer_of_leaf(node), node.dtype(), indices);
-  const auto realised = realised_.find(node);
-  if (realised != realised_.end() && !is_root)
-    return load(realised->second, strong(node.dtype()), indices);
-
-  const ReadingKey key = key_of(node, current_, indices);
-  const auto done = built_.find(key);
-  if (done != built_.end()) return done->second;
-  Node result;
-  if (node.is(Op::ReduceAxes)) {
-    const std::vector<Node> ranges = reduce_ranges(node, Use{current_, indices, {}});
-    const Node value = build(node.src(0), with_reduced(node, indices, ranges));
-    std::vector<Node> sources{value};
-    for (const Node& r : ranges) {
-      if (r.is(Op::Range)) sources.push_back(r);
-    }
-    layers_.push_back(node);
-    result = sources.size() == 1
-                 ? value
-                 : g_.make(Op::Reduce, node.dtype(), sources, ir::Arg{{node.arg().ints[0]}, {}});
-  } else if (node.is(Op::Gather)) {
-    Indices lookup = indices;
-    const size_t rank = node.src(1).shape().size();
-    lookup.at.resize(rank);
-    Indices data;
-    data.valid = indices.valid;
-    for (int i = 1; i < node.source_count(); ++i) {
-      const int64_t extent = node.src(0).shape()[static_cast<size_t>(i - 1)];
-      const Node at = g_.cast(build(node.src(i), lookup), DType::Int64);
-      // Indices come from the model's data: outside the axis nothing is read and the value is 0.
-      const Node inside =
-          g_.alu(Op::And, {g_.alu(Op::Cmplt, {g_.constant(DType::Int64, -1), at}),
-                           g_.alu(Op::Cmplt, {at, g_.constant(DType::Int64, extent)})});
-      data.valid = both(g_, data.valid, inside);
-      data.at.push_back(at);
-    }
-    data.at.insert(data.at.end(), indices.at.begin() + static_cast<std::ptrdiff_t>(rank),
-                   indices.at.end());
-    result = build(node.src(0), data);
-  } else if (ir::is_movement(node.op()) && !node.is(Op::Cat)) {
-    const Indices inner = source_indices(g_, node, indices);
-    result = build(node.src(0), inner);
-    if (node.is(Op::Pad)) result = padded(g_, result, inner.valid);
-  } else if (ir::is_elementwise(node.op())) {
-    std::vector<Node> sources;
-    for (int i = 0; i < node.source_count(); ++i) {
-      const Node s = node.src(i);
-      sources.push_back(build(
-          s, s.shape().empty() && !node.shape().empty() ? Indices{{}, indices.valid} : indices));
-    }
-    if (node.is(Op::Where)) result = fold_gated_load(g_, sources[0], sources[1], sources[2]);
-    if (!result) result = g_.make(node.op(), node.dtype(), sources, node.arg());
-    layers_.push_back(node);
-  } else {
-    failure_ = "The scheduler cannot place a " + std::string(ir::to_string(node.op())) +
-               " of shape " + ignis::to_string(node.shape()) + ".";
-    return g_.constant(strong(node.dtype()), 0);
-  }
-  built_[key] = result;
-  return result;
-}
-
-Result<Draft> Splitter::write(int kernel) {
-  const Root root = roots_[static_cast<size_t>(kernel)];
-  current_ = kernel;
-  built_.clear();
-  slots_.assign(1, root.buffer);
-  layers_.clear();
-  Node value = build(root.value, Indices{root.ranges, {}}, !root.reads_realised);
-  const Buffer& buffer = schedule_.buffers[static_cast<size_t>(root.buffer)];
-  if (!failure_.empty()) return Error(ErrorCode::Unsupported, failure_);
-  value = g_.cast(value, buffer.dtype);
-  ir::ParamArg arg;
-  arg.slot = 0;
-  arg.shape = buffer.shape;
-  std::vector<Node> sources{g_.param(buffer.dtype, arg)};
-  std::vector<Node> at = root.ranges;
-  if (root.store_axis >= 0) at.insert(at.begin() + root.store_axis, g_.constant(DType::WeakInt, 0));
-  for (size_t i = 0; i < at.size(); ++i) {
-    const int64_t offset = root.store_offset.empty() ? 0 : root.store_offset[i];
-    sources.push_back(
-        offset == 0
-            ? at[i]
-            : ir::simplify(g_, g_.alu(Op::Add, {at[i], g_.constant(DType::WeakInt, offset)})));
-  }
-  const Node index = g_.make(Op::Index, buffer.dtype, sources);
-  Draft draft;
-  draft.sink = g_.make(Op::Sink, DType::Void, {g_.make(Op::Store, DType::Void, {index, value})});
-  draft.buffers = slots_;
-  draft.ranges = loops_of(root);
-  draft.layers = layers_;
-  draft.layers.push_back(root.value);
-  draft.order = root.order;
-  return draft;
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "ignis/schedule/winograd.h"
 
-#include "ignis/base/math.h"
 #include "ignis/ir/affine.h"
 #include "ignis/ir/simplify.h"
 #include "ignis/schedule/draft.h"
 #include "ignis/schedule/indexing.h"
+#include "ignis/schedule/winograd_window.h"
 
 #include <algorithm>
 #include <array>
@@ -23,8 +23,6 @@ using ir::AxisKind;
 using ir::Graph;
 using ir::Node;
 using ir::Op;
-
-constexpr int64_t kTaps = 3, kTile = 2, kPatch = kTile + kTaps - 1, kPlaces = kPatch * kPatch;
 
 /// A Range (or 0 where the extent is 1) numbered after those made before.
 class Ranges {
@@ -47,21 +45,6 @@ std::vector<Node> only_ranges(const std::vector<Node>& list) {
   return ranges;
 }
 
-/// A convolution with a dense 3 x 3 window and stride 1, as its kernel's index maps show it.
-struct DenseWindow {
-  Node reduce;
-  LoadSite input, weights;
-  Node image;                               ///< output range over the batch, or a constant 0
-  Node row, column;                         ///< output ranges over the plane
-  Node output;                              ///< output range over output channels
-  Node channel, tap_row, tap_column;        ///< reduce ranges
-  int64_t first_row = 0, first_column = 0;  ///< input index of output 0 under tap 0
-
-  int64_t tile_rows() const { return ceil_div(row.range_extent(), kTile); }
-  int64_t tile_columns() const { return ceil_div(column.range_extent(), kTile); }
-  int64_t images() const { return image.is(Op::Range) ? image.range_extent() : 1; }
-};
-
 class Rewriter {
  public:
   Rewriter(Schedule& schedule, Draft& draft, const Target& target, const Options& options)
@@ -83,9 +66,6 @@ class Rewriter {
                                 name);
   }
 
-  bool find_window();
-  bool read_plane(size_t dim, Node& output, Node& tap, int64_t& first);
-  bool pays() const;
   int64_t spread(int64_t tiles, int64_t channels) const;
   void widen_halo();
 
@@ -119,115 +99,6 @@ class Rewriter {
   DenseWindow w_;
   int patches_ = -1, weights_ = -1, products_ = -1;  ///< buffers
 };
-
-/// The input's index on a spatial axis is output range + tap range + a constant.
-bool Rewriter::read_plane(size_t dim, Node& output, Node& tap, int64_t& first) {
-  const auto at = plain_affine(g_, w_.input.index[dim]);
-  if (!at || at->terms.size() != 2) return false;
-  for (const auto& [range, coefficient] : at->terms) {
-    if (coefficient != 1) return false;
-    (range.axis_kind() == AxisKind::Reduce ? tap : output) = range;
-  }
-  first = at->constant;
-  return output && tap && tap.range_extent() == kTaps;
-}
-
-bool Rewriter::find_window() {
-  for (const Node& n : ir::toposort(draft_.sink)) {
-    if (!n.is(Op::Reduce)) continue;
-    if (w_.reduce) return false;
-    w_.reduce = n;
-  }
-  if (!w_.reduce || w_.reduce.reduce_op() != Op::Add || w_.reduce.dtype() != DType::Float32 ||
-      w_.reduce.source_count() != 4 || !w_.reduce.src(0).is(Op::Mul))
-    return false;
-  const Node product = w_.reduce.src(0);
-  for (const LoadSite& site : loads_of(draft_)) {
-    if (site.load != product.src(0) && site.load != product.src(1)) continue;
-    if (site.load.source_count() != 1) return false;
-    (buffer_of(site).role == BufferRole::Constant ? w_.weights : w_.input) = site;
-  }
-  if (!w_.input.load || !w_.weights.load || buffer_of(w_.input).role != BufferRole::Temporary)
-    return false;
-  const Shape& shape = buffer_of(w_.input).shape;
-  if (shape.size() != 4 || !read_plane(2, w_.row, w_.tap_row, w_.first_row) ||
-      !read_plane(3, w_.column, w_.tap_column, w_.first_column))
-    return false;
-  w_.image = w_.input.index[0];
-  w_.channel = w_.input.index[1];
-  if (!w_.channel.is(Op::Range) || w_.channel.axis_kind() != AxisKind::Reduce) return false;
-  if (!w_.image.is_const_value(0) && !w_.image.is(Op::Range)) return false;
-  for (const Node& index : w_.weights.index) {
-    const auto at = plain_affine(g_, index);
-    if (!at) return false;
-    for (const auto& [range, coefficient] : at->terms) {
-      if (range.axis_kind() == AxisKind::Reduce) continue;
-      if (w_.output && w_.output != range) return false;
-      w_.output = range;
-    }
-  }
-  // Every output range has one of these parts.
-  size_t parts = 0;
-  for (const Node& r : draft_.ranges)
-    parts += r == w_.image || r == w_.row || r == w_.column || r == w_.output;
-  if (!w_.output || parts != draft_.ranges.size() || w_.row == w_.column ||
-      parts != (w_.image.is(Op::Range) ? 4u : 3u))
-    return false;
-  // Channels in lanes on both sides.
-  const auto is_last = [&](const Buffer& b) {
-    return b.layout.digits.size() == 4 && b.layout.digits.back().dim == 1;
-  };
-  const std::vector<Node> stored = store_index(draft_);
-  const Buffer& out = buffer(draft_.buffers[0]);
-  return is_last(buffer_of(w_.input)) && out.role == BufferRole::Temporary && is_last(out) &&
-         stored.size() == 4 && stored[1] == w_.output;
-}
-
-/// Compares both ways by the cycles they take: their multiplications on all threads, or their weights where those come
-/// from memory, and what the transforms move.
-bool Rewriter::pays() const {
-  constexpr double kReachedShare = 0.9;    // of the peak, by products of matrices and by windows
-  constexpr double kL3BytesPerCycle = 24;  // of each core
-  constexpr double kMemoryBytesPerCycle = 4.5;
-  constexpr double kStartCycles = 4000,
-                   kForkCycles = 12000;  // of a kernel, and when threads share it
-  constexpr double kSumSteps = 3;        // what starting and storing a sum costs, in multiply-adds
-  constexpr double kGain = 0.95;         // what must be gained for the larger arena
-  const double threads = target_.threads;
-  const auto lanes = static_cast<double>(target_.lanes(DType::Float32));
-  const auto whole = [&](int64_t n) { return std::ceil(static_cast<double>(n) / lanes) * lanes; };
-  const auto channels = static_cast<double>(w_.channel.range_extent());
-  const double outputs = whole(w_.output.range_extent());
-  const auto images = static_cast<double>(w_.images());
-  const double pixels =
-      images * static_cast<double>(w_.row.range_extent() * w_.column.range_extent());
-  const double tiles = images * static_cast<double>(w_.tile_rows() * w_.tile_columns());
-  int64_t constants = 0;  // of the model: what one run reads
-  for (const Buffer& b : schedule_.buffers) {
-    if (b.data.bytes != nullptr) constants += b.size_bytes();
-  }
-  const double weights_rate =
-      constants > target_.l3_bytes ? kMemoryBytesPerCycle : kL3BytesPerCycle * threads;
-  const double per_cycle = (target_.has_fma ? 2 : 1) * lanes * kReachedShare * threads;
-  const auto multiply = [&](double sums, double terms, int64_t places) {
-    const double weights = static_cast<double>(places) * channels * outputs * 4;
-    return std::max(sums * (terms + kSumSteps) / per_cycle, weights / weights_rate);
-  };
-  const double direct = multiply(pixels * outputs, kTaps * kTaps * channels, kTaps * kTaps);
-  const double products = multiply(kPlaces * tiles * outputs, channels, kPlaces);
-  // Patches and products are written once and read once.
-  const double moved = 2 * 4 * kPlaces * tiles * (whole(w_.channel.range_extent()) + outputs);
-  const double moved_rate = moved > static_cast<double>(target_.l3_bytes)
-                                ? kMemoryBytesPerCycle
-                                : kL3BytesPerCycle * threads;
-  const double kernels = 2 * (threads > 1 ? kForkCycles : kStartCycles);
-  const double all = products + moved / moved_rate + kernels;
-  draft_.why.push_back(say("Winograd ", all / direct, " of direct, taken below ", kGain,
-                           ": products ", products / 1e3, ", moving ", moved / moved_rate / 1e3,
-                           ", starts ", kernels / 1e3, ", direct ", direct / 1e3,
-                           " thousand cycles"));
-  return all < kGain * direct;
-}
 
 /// Tiles at the far edge of an odd plane read one row or column more; what it holds reaches no output.
 void Rewriter::widen_halo() {
@@ -440,9 +311,11 @@ int64_t Rewriter::spread(int64_t tiles, int64_t channels) const {
 }
 
 std::optional<WinogradDrafts> Rewriter::run() {
-  if (options_.winograd == Choice::Off || options_.float_level == FloatLevel::Strict ||
-      !find_window())
+  if (options_.winograd == Choice::Off || options_.float_level == FloatLevel::Strict)
     return std::nullopt;
+  const std::optional<DenseWindow> window = find_dense_window(schedule_, draft_);
+  if (!window) return std::nullopt;
+  w_ = *window;
   const double channels = static_cast<double>(w_.channel.range_extent());
   constexpr double kMaxError = 1e-4;
   const double error = 32 * (std::sqrt(channels) + 8) * 0x1p-24;
@@ -450,7 +323,8 @@ std::optional<WinogradDrafts> Rewriter::run() {
     draft_.why.push_back(say("no Winograd: its error bound ", error, " is above ", kMaxError));
     return std::nullopt;
   }
-  if (options_.winograd == Choice::Auto && !pays()) return std::nullopt;
+  if (options_.winograd == Choice::Auto && !winograd_pays(schedule_, w_, target_, draft_.why))
+    return std::nullopt;
   const int64_t tiles = w_.tile_rows() * w_.tile_columns();
   const int64_t c = w_.channel.range_extent(), o = w_.output.range_extent();
   const std::string name = buffer(draft_.buffers[0]).name;
