@@ -68,6 +68,9 @@ TEST_F(Errors, UsageIsTwo) {
   expect_error({"run", m, "--input", "x:zeros", "--device", "cpu:::"}, 2, "cpu");
   expect_error({"run", m, "--input", "x:zeros", "--color", "red"}, 2, "color");
   expect_error({"inspect", m, "--emit", "poetry"}, 2, "emit");
+  expect_error({"run", m, "--float-level", "loose"}, 2, "--float-level: loose not in");
+  expect_error({"compile", m, "--winograd", "maybe"}, 2, "--winograd: maybe not in");
+  expect_error({"bench", m, "--chain", "1"}, 2, "--chain: 1 not in");
   expect_error({"verify", m, "--stat", "mode"}, 2, "--stat takes max, mean");
   expect_error({"verify", m, "--rtol", "q:1"}, 2, "no output 'q'");
   expect_error({"verify", m, "--rtol", "-1"}, 2, "--rtol takes a number");

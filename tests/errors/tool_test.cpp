@@ -173,6 +173,38 @@ TEST_F(Tool, ProfilesEachCallAndWritesATrace) {
   EXPECT_EQ(run_tool({"profile", small_, "--trace", folder_.path("none/t.json")}).exit_code, 6);
 }
 
+TEST_F(Tool, ProfileSaysWhyAKernelHasItsSchedule) {
+  const Json json = report({"profile", small_, "--runs", "3", "--schedules"});
+  ASSERT_FALSE(json["rows"][0]["why"].empty());
+  const std::string note = json["rows"][0]["why"][0];
+  const ToolRun shown = run({"profile", small_, "--runs", "3", "--schedules"});
+  EXPECT_NE(shown.out.find("\n  " + note + "\n"), std::string::npos) << shown.out;
+  EXPECT_EQ(run({"profile", small_, "--runs", "3"}).out.find(note), std::string::npos);
+}
+
+TEST_F(Tool, TakesHowAModelIsCompiled) {
+  const std::vector<std::string> how = {"--float-level", "strict",  "--winograd",
+                                        "off",           "--chain", "on"};
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), how.begin(), how.end());
+    return arguments;
+  };
+  const std::string path = folder_.path("how.ignis");
+  run(with({"compile", small_, "-o", path, "-q"}));
+  const Json manifest = report({"inspect", path})["manifest"];
+  EXPECT_EQ(manifest["options.float_level"], "strict");
+  EXPECT_EQ(manifest["options.winograd"], "off");
+  EXPECT_EQ(manifest["options.chain"], "on");
+  run(with({"run", small_, "--input", input_}));
+  run(with({"bench", small_, "--duration", "0.01", "--warmup", "0"}));
+  run(with({"profile", small_, "--runs", "1"}));
+  run(with({"inspect", small_, "--kernels"}));
+  run(with({"verify", small_}));
+  const ToolRun refused = run_tool({"run", path, "--input", input_, "--winograd", "off"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("is compiled already"), std::string::npos) << refused.err;
+}
+
 TEST_F(Tool, CompilesOnceAndRunsTheFile) {
   const std::string path = folder_.path("small.ignis");
   const Json compiled = report({"compile", small_, "-o", path, "--target", "cpu", "--target",

@@ -138,16 +138,19 @@ TEST_F(Tune, ARecordOfAnotherMachineOrVersionIsIgnoredWithANote) {
 
 TEST_F(Tune, ActionsThatDoNotFitTheirKernelGiveWayToTheHeuristics) {
   const std::string saved = folder_.path("net.tuning");
-  const Json report = tune({"--tune", "fast", "--save-tuning", saved});
+  const Json report =
+      tune({"--tune", "fast", "--save-tuning", saved, "--winograd", "off", "--chain", "off"});
   std::string text = read_text(saved);
   const std::string digest = report.at("tuning").at("kernels").at(0).at("digest");
   text = text.substr(0, text.find("\n", text.find("version")) + 1);
   const std::string broken =
       folder_.write("broken.tuning", text + digest + " VECTOR(77,16,1); REORDER(9)\n");
   std::string errors;
-  const Json run = run_report(
-      {"run", model_, "-i", "x:uniform(0,1)", "--seed", "1", "--load-tuning", broken}, &errors);
-  const Json plain = run_report({"run", model_, "-i", "x:uniform(0,1)", "--seed", "1"});
+  const Json run = run_report({"run", model_, "-i", "x:uniform(0,1)", "--seed", "1",
+                               "--load-tuning", broken, "--winograd", "off", "--chain", "off"},
+                              &errors);
+  const Json plain = run_report({"run", model_, "-i", "x:uniform(0,1)", "--seed", "1", "--winograd",
+                                 "off", "--chain", "off"});
   EXPECT_NE(errors.find("does not take the actions"), std::string::npos) << errors;
   EXPECT_EQ(run["outputs"], plain["outputs"]);
 }

@@ -258,6 +258,19 @@ Status bind_dims(const ModelOptions& options, BoundModel& model) {
   return Status::ok();
 }
 
+Status bind_choices(const ModelOptions& options, SessionOptions& session) {
+  if (!options.float_level.empty()) {
+    IGNIS_TRY_ASSIGN(session.float_level, parse_float_level(options.float_level));
+  }
+  if (!options.winograd.empty()) {
+    IGNIS_TRY_ASSIGN(session.winograd, parse_choice(options.winograd));
+  }
+  if (!options.chain.empty()) {
+    IGNIS_TRY_ASSIGN(session.chain, parse_choice(options.chain));
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<Context> Context::create(CommonOptions options) {
@@ -387,12 +400,14 @@ Result<BoundModel> bind_case(const ModelOptions& options, const ModelFile& file,
     }
   }
   IGNIS_TRY(bind_dims(options, model));
+  IGNIS_TRY(bind_choices(options, model.session));
   if (model.artifact) {
-    if (!options.fixed.empty() || !options.dims.empty() || !options.shapes.empty() ||
-        !options.tuning.empty()) {
+    const bool chooses = !options.float_level.empty() || !options.winograd.empty() ||
+                         !options.chain.empty() || !options.tuning.empty();
+    if (chooses || !options.fixed.empty() || !options.dims.empty() || !options.shapes.empty()) {
       return usage_error("'" + options.path +
-                         "' is compiled already: --dim, --shape, --fix and --load-tuning belong to "
-                         "ignis compile.");
+                         "' is compiled already: --dim, --shape, --fix, --float-level, --winograd, "
+                         "--chain and --load-tuning belong to ignis compile.");
     }
     model.session.shapes.clear();
   }

@@ -40,10 +40,12 @@ struct CommonOptions {
 /// "0", "4096", "100K", "100M", "2G": bytes, in powers of 1024. Errors: reason "Usage", naming the option.
 Result<uint64_t> parse_size(const std::string& text, const std::string& option);
 
-/// Options about a model and its inputs.
+/// Options about a model, its inputs, and how it is compiled.
 struct ModelOptions {
   std::string path;
   std::vector<std::string> inputs, shapes, dims, fixed;
+  // As parse_float_level() and parse_choice() read them; empty: SessionOptions' own.
+  std::string float_level, winograd, chain;
   std::string tuning;  ///< file of a tuner's choices
 };
 
@@ -93,7 +95,7 @@ struct BoundModel {
   std::optional<exec::Artifact> artifact;  ///< compiled already: nothing is left to bind
   onnx::ModelInfo info;
   std::vector<InputSpec> specs;
-  SessionOptions session;  ///< dims, shapes and constants filled in
+  SessionOptions session;  ///< dims, shapes, constants and how to compile filled in
 };
 
 /// Errors: "File" when it cannot be opened, "Model" when it is refused.

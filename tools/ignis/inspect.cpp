@@ -288,8 +288,13 @@ Result<Exit> inspect_command(const Context& context, const InspectOptions& optio
       codegen::Config config;
       config.target = *target;
       config.target.threads = runtime::usable_threads();
+      config.float_level = bound.session.float_level;
+      schedule::Options choices;
+      choices.float_level = bound.session.float_level;
+      choices.winograd = bound.session.winograd;
+      choices.chain = bound.session.chain;
       IGNIS_TRY_ASSIGN(const schedule::Schedule schedule,
-                       schedule::make_schedule(inputs, outputs, config.target));
+                       schedule::make_schedule(inputs, outputs, config.target, choices));
       if (options.shows_kernels) {
         IGNIS_TRY_ASSIGN(report["kernels"], show_kernels(schedule, model, config, prints));
       }

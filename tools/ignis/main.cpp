@@ -135,6 +135,16 @@ void add_model(CLI::App& app, ModelOptions& m) {
   add("--dim", m.dims, "Extent of a named dim: batch=4");
   add("--fix", m.fixed,
       "Take this input's value as a constant of the model (for inputs that hold shapes)");
+  app.add_option("--float-level", m.float_level,
+                 "What floats may be rewritten to: strict (the same bits), finite (the default) or "
+                 "fast")
+      ->check(CLI::IsMember({"strict", "finite", "fast"}));
+  app.add_option("--winograd", m.winograd,
+                 "Winograd's products for 3 x 3 convolutions: auto (where they pay), off or on")
+      ->check(CLI::IsMember({"auto", "off", "on"}));
+  app.add_option("--chain", m.chain,
+                 "Kernels that run by bands of rows together: auto (where it pays), off or on")
+      ->check(CLI::IsMember({"auto", "off", "on"}));
   app.add_option("--load-tuning", m.tuning,
                  "File of choices that compile --tune saved; one of another machine or version is "
                  "ignored with a note");

@@ -56,6 +56,9 @@ std::vector<std::string> worker_command(const CompileCommandOptions& options,
   add_all("--shape", options.model.shapes);
   add_all("--dim", options.model.dims);
   add_all("--fix", options.model.fixed);
+  add("--float-level", options.model.float_level);
+  add("--winograd", options.model.winograd);
+  add("--chain", options.model.chain);
   add("--device", context.options().device);
   add("--threads", context.options().threads);
   add("--limits", context.options().limits_file);

@@ -67,10 +67,9 @@ int parse_command_line(const std::vector<std::string>& args, Options& options) {
         if (options.passes.back() == nullptr) return usage("There is no pass '" + pass + "'.");
       }
     } else if (name == "--level") {
-      if (value == "strict") options.pass_options.level = FloatLevel::Strict;
-      else if (value == "finite") options.pass_options.level = FloatLevel::Finite;
-      else if (value == "fast") options.pass_options.level = FloatLevel::Fast;
-      else return usage("A level is strict, finite or fast, not '" + value + "'.");
+      const auto level = parse_float_level(value);
+      if (!level) return usage(level.error().message());
+      options.pass_options.level = *level;
     } else if (name == "--expr") {
       options.as_expressions = true;
     } else if (name == "--stats") {

@@ -62,6 +62,40 @@ std::string_view to_string(Isa isa) {
   return "unknown";
 }
 
+std::string_view to_string(FloatLevel level) {
+  switch (level) {
+    case FloatLevel::Strict: return "strict";
+    case FloatLevel::Finite: return "finite";
+    case FloatLevel::Fast: return "fast";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Choice choice) {
+  switch (choice) {
+    case Choice::Auto: return "auto";
+    case Choice::Off: return "off";
+    case Choice::On: return "on";
+  }
+  return "unknown";
+}
+
+Result<FloatLevel> parse_float_level(std::string_view text) {
+  for (const FloatLevel level : {FloatLevel::Strict, FloatLevel::Finite, FloatLevel::Fast}) {
+    if (to_string(level) == text) return level;
+  }
+  return Error(ErrorCode::InvalidArgument,
+               "A float level is strict, finite or fast, not '" + std::string(text) + "'.");
+}
+
+Result<Choice> parse_choice(std::string_view text) {
+  for (const Choice choice : {Choice::Auto, Choice::Off, Choice::On}) {
+    if (to_string(choice) == text) return choice;
+  }
+  return Error(ErrorCode::InvalidArgument,
+               "A choice is auto, off or on, not '" + std::string(text) + "'.");
+}
+
 Result<Isa> parse_isa(std::string_view text) {
   for (const Isa isa : {Isa::Sse2, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
     if (to_string(isa) == text) return isa;

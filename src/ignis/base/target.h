@@ -19,6 +19,13 @@ enum class FloatLevel : uint8_t { Strict, Finite, Fast };
 /// How a rewrite that costs nothing in meaning is used: where its cost model says so, never, or wherever it is legal.
 enum class Choice : uint8_t { Auto, Off, On };
 
+/// "strict", "finite", "fast"; "auto", "off", "on".
+std::string_view to_string(FloatLevel level);
+std::string_view to_string(Choice choice);
+/// The same read. Errors: InvalidArgument.
+Result<FloatLevel> parse_float_level(std::string_view text);
+Result<Choice> parse_choice(std::string_view text);
+
 /// A device's limits as plain data: everything about it that code generation may depend on.
 struct Target {
   Arch arch = Arch::X86_64;

@@ -36,6 +36,17 @@ TEST(Target, NamesArchitectureAndInstructionSet) {
   EXPECT_FALSE(parse_isa("avx3"));
 }
 
+TEST(Target, LevelsAndChoicesHaveNames) {
+  EXPECT_EQ(*parse_float_level("strict"), FloatLevel::Strict);
+  EXPECT_EQ(*parse_float_level("finite"), FloatLevel::Finite);
+  EXPECT_EQ(*parse_float_level("fast"), FloatLevel::Fast);
+  EXPECT_FALSE(parse_float_level("Fast"));
+  EXPECT_EQ(*parse_choice("auto"), Choice::Auto);
+  EXPECT_EQ(*parse_choice("off"), Choice::Off);
+  EXPECT_EQ(*parse_choice("on"), Choice::On);
+  EXPECT_FALSE(parse_choice(""));
+}
+
 TEST(ParseFeatures, TakesASetWithOrWithoutItsArchitecture) {
   for (const Isa isa : {Isa::Sse2, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
     EXPECT_EQ(*parse_features(to_string(isa)), isa);

@@ -12,24 +12,6 @@
 namespace ignis {
 namespace {
 
-std::string_view to_text(FloatLevel level) {
-  switch (level) {
-    case FloatLevel::Strict: return "strict";
-    case FloatLevel::Finite: return "finite";
-    case FloatLevel::Fast: return "fast";
-  }
-  return "unknown";
-}
-
-std::string_view to_text(Choice choice) {
-  switch (choice) {
-    case Choice::Auto: return "auto";
-    case Choice::Off: return "off";
-    case Choice::On: return "on";
-  }
-  return "unknown";
-}
-
 // The file's name without folder and ending: a path would tie the bytes to a machine.
 std::string stem(const std::string& path) {
   const std::string name = path.substr(path.find_last_of('/') + 1);
@@ -45,8 +27,9 @@ std::map<std::string, std::string> make_manifest(const std::string& path,
       {"model.producer", info.producer},
       {"ignis.version", IGNIS_VERSION},
       {"compiler", codegen::compiler_id()},
-      {"options.float_level", std::string(to_text(options.session.float_level))},
-      {"options.winograd", std::string(to_text(options.session.winograd))},
+      {"options.float_level", std::string(to_string(options.session.float_level))},
+      {"options.winograd", std::string(to_string(options.session.winograd))},
+      {"options.chain", std::string(to_string(options.session.chain))},
   };
   for (const auto& [name, text] : info.metadata) manifest["metadata." + name] = text;
   for (const auto& [name, text] : options.manifest) manifest[name] = text;

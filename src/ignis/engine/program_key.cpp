@@ -23,23 +23,14 @@ std::string target_text(const Target& target) {
   return text;
 }
 
-std::string level_text(FloatLevel level) {
-  switch (level) {
-    case FloatLevel::Strict: return "strict";
-    case FloatLevel::Finite: return "finite";
-    case FloatLevel::Fast: return "fast";
-  }
-  return "unknown";
-}
-
 }  // namespace
 
 Result<CodeIdentity> code_identity(const codegen::Config& config) {
   const auto& [target, float_level, optimize, actions] = config;
   CodeIdentity code;
   code.target = target_text(target);
-  code.options =
-      "float=" + level_text(float_level) + " optimize=" + std::to_string(optimize) + " actions=";
+  code.options = "float=" + std::string(to_string(float_level)) +
+                 " optimize=" + std::to_string(optimize) + " actions=";
   // With their lengths: a list is not the same as one longer word.
   for (const std::string& action : actions)
     code.options += std::to_string(action.size()) + ":" + action + ";";

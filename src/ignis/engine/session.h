@@ -59,7 +59,8 @@ struct SessionOptions {
   std::map<std::string, HostTensor> constants;  ///< inputs fixed at load (shape-carrying inputs)
   FloatLevel float_level = FloatLevel::Finite;
   Choice winograd =
-      Choice::Auto;  ///< products of Winograd for 3 x 3 convolutions; never when strict
+      Choice::Auto;             ///< products of Winograd for 3 x 3 convolutions; never when strict
+  Choice chain = Choice::Auto;  ///< kernels one after the other by bands of rows; the same bits
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);  ///< of one run
   /// Layers, by name or by the name of their output, whose values are computed too, by a second program beside the
   /// normal one, which stays as it is. They follow the model's outputs in outputs() and in what a run returns.

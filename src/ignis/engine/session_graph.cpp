@@ -45,6 +45,7 @@ GraphOptions graph_options_of(const SessionOptions& options, const onnx::Model& 
   made.graph = model.graph;
   made.float_level = options.float_level;
   made.winograd = options.winograd;
+  made.chain = options.chain;
   made.timeout = options.timeout;
   made.progress = options.progress;
   made.name_node = layer_names(model);

@@ -19,13 +19,6 @@ std::string processor() {
   return "unknown processor";
 }
 
-std::optional<Choice> parse_choice(std::string_view text) {
-  if (text == "auto") return Choice::Auto;
-  if (text == "off") return Choice::Off;
-  if (text == "on") return Choice::On;
-  return {};
-}
-
 Error bad_line(size_t number, const std::string& what) {
   return Error(ErrorCode::InvalidArgument,
                "Line " + std::to_string(number) + " of the tuning record " + what + ".",
@@ -56,9 +49,9 @@ Result<TuningChoices> read_choices(const exec::TuningRecord& record, const Targe
   TuningChoices choices;
   for (const auto& [what, choice] : record.choices) {
     if (what == "winograd") {
-      choices.winograd = parse_choice(choice);
+      IGNIS_TRY_ASSIGN(choices.winograd, parse_choice(choice));
     } else if (what == "chain") {
-      choices.chain = parse_choice(choice);
+      IGNIS_TRY_ASSIGN(choices.chain, parse_choice(choice));
     } else if (what.size() == kDigestDigits) {
       choices.actions_of[what] = split_actions(choice);
     }
