@@ -35,7 +35,7 @@ struct Trial {
   };
   std::vector<std::string> actions;
   Outcome outcome = Outcome::Refused;
-  double ns = 0;    ///< Timed: median of one launch
+  double ns = 0;    ///< Timed: of one launch, the lower quartile
   std::string why;  ///< otherwise, in words
 };
 std::string_view to_string(Trial::Outcome outcome);
@@ -46,9 +46,9 @@ struct Variant {
   /// Timed: ran, and its outputs agree with those of the first variant.
   Trial::Outcome outcome = Trial::Outcome::Refused;
   std::string why;    ///< otherwise, in words
-  double run_ns = 0;  ///< Timed: median of a run
+  double run_ns = 0;  ///< Timed: of a run, the lower quartile
   std::vector<std::pair<std::string, double>>
-      kernel_ns;  ///< by kernel_key(): median of all its calls in a run
+      kernel_ns;  ///< by kernel_key(): of all its calls in a run
   bool is_sound() const { return outcome == Trial::Outcome::Timed; }
 };
 

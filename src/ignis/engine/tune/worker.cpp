@@ -37,11 +37,12 @@ constexpr int kRunsInTurn = 3;  // of a whole model; the first brings its memory
 constexpr std::chrono::hours kIdle{1};
 const size_t kKeyDigits = kernel_key(std::string(64, '0')).size();
 
-double median(std::vector<double> values) {
+// The lower quartile: what others do on the machine makes times longer, never shorter.
+double typical(std::vector<double> values) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
 }
 
 int64_t to_int(const std::string& text) {
@@ -244,14 +245,14 @@ Status Worker::measure(const Message& message) {
     end(t);
   }
 
-  double best = 0;  // median
+  double best = 0;  // of all
   for (int64_t round = 0; round < rounds; ++round) {
     for (size_t n = 0; n < tried.size(); ++n) {
       // Another one begins in each round: what runs first after a pause is slower.
       Tried& t = tried[(n + static_cast<size_t>(round)) % tried.size()];
       if (!t.made) continue;
       const bool is_first = &t == &tried.front();
-      if (round >= kLeastRounds && !is_first && median(t.ns) > kHopeless * best) continue;
+      if (round >= kLeastRounds && !is_first && typical(t.ns) > kHopeless * best) continue;
       begin(t);
       if (t.ns.empty()) {
         IGNIS_TRY_ASSIGN(const double once, bench_->time_ns(*t.made, 1));
@@ -263,13 +264,13 @@ Status Worker::measure(const Message& message) {
     }
     best = 0;
     for (const Tried& t : tried) {
-      if (t.made && (best == 0 || median(t.ns) < best)) best = median(t.ns);
+      if (t.made && (best == 0 || typical(t.ns) < best)) best = typical(t.ns);
     }
   }
   for (const Tried& t : tried) {
     if (!t.made) continue;
     IGNIS_TRY(channel_.send({"outcome", t.id, std::string(to_string(Trial::Outcome::Timed)),
-                             to_text(median(t.ns)), ""}));
+                             to_text(typical(t.ns)), ""}));
   }
   return {};
 }
@@ -418,10 +419,10 @@ Status Worker::run_models(const Message& message) {
   for (size_t v = 0; v < variants.size(); ++v) {
     if (!variants[v]) continue;
     Message answer = {"variant", std::to_string(v), std::string(to_string(Trial::Outcome::Timed)),
-                      "", to_text(median(variants[v]->run_ns))};
+                      "", to_text(typical(variants[v]->run_ns))};
     for (const auto& [key, ns] : variants[v]->kernel_ns) {
       answer.push_back(key);
-      answer.push_back(to_text(median(ns)));
+      answer.push_back(to_text(typical(ns)));
     }
     IGNIS_TRY(channel_.send(answer));
   }
