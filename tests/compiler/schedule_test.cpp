@@ -225,7 +225,11 @@ TEST(Schedule, PoolsWithoutPaddingOfOddPlanesRunInLanes) {
   tensor::PoolOptions o;
   o.kernel = {3, 3};
   o.strides = {2, 2};
-  EXPECT_TRUE(all_in_lanes(m.check({max_pool(x, o)})));
+  for (const Choice planar : {Choice::Off, Choice::On}) {
+    schedule::Options options;
+    options.planar_windows = planar;
+    EXPECT_TRUE(all_in_lanes(m.check({max_pool(x, o)}, options)));
+  }
 }
 
 // Only the rim of a padded maximum asks where it is.
@@ -238,7 +242,9 @@ TEST(Schedule, PaddedPoolsAreCutWherePaddingEnds) {
       o.kernel = {kernel, kernel};
       o.strides = {stride, stride};
       o.pads_lo = o.pads_hi = {kernel / 2, kernel / 2};
-      const auto s = m.check({max_pool(x, o), avg_pool(x, o)});
+      schedule::Options options;
+      options.planar_windows = Choice::Off;
+      const auto s = m.check({max_pool(x, o), avg_pool(x, o)}, options);
       codegen::Config config;
       config.target = make_target(Isa::Avx2);
       int with_segments = 0;
@@ -252,13 +258,62 @@ TEST(Schedule, PaddedPoolsAreCutWherePaddingEnds) {
   }
 }
 
+TEST(Schedule, PoolsOverPlanesNeedNoCopies) {
+  for (const Shape& shape : {Shape{3, 37, 15, 13}, Shape{1, 20, 7, 7}, Shape{1, 5, 20, 61}}) {
+    for (const int64_t kernel : {2, 3, 5}) {
+      for (const int64_t stride : {1, 2}) {
+        Model m;
+        const Tensor x = m.input(shape);
+        tensor::PoolOptions o;
+        o.kernel = {kernel, kernel};
+        o.strides = {stride, stride};
+        o.pads_lo = o.pads_hi = {kernel / 2, kernel / 2};
+        tensor::PoolOptions counts = o;
+        counts.count_include_pad = true;
+        schedule::Options options;
+        for (const Choice planar : {Choice::Auto, Choice::On, Choice::Off}) {
+          options.planar_windows = planar;
+          for (const Tensor& y : {max_pool(x, o), avg_pool(x, o), avg_pool(x, counts)}) {
+            const auto s = m.check({y}, options);
+            if (planar != Choice::On) continue;
+            for (const auto& b : s.buffers) {
+              const bool is_copy = b.name.ends_with(".halo") || b.name.ends_with(".cl");
+              EXPECT_FALSE(is_copy) << b.name;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Schedule, WindowsBetweenConvolutionsStayChannelsLast) {
+  Model m;
+  const Tensor x = m.input({1, 16, 14, 14});
+  tensor::ConvOptions o, one;
+  o.groups = 32;
+  o.pads_lo = o.pads_hi = {1, 1};
+  const Tensor wide = relu(conv(x, m.weight({32, 16, 1, 1}), {}, one));
+  const Tensor window = relu(conv(wide, m.weight({32, 1, 3, 3}), {}, o));
+  schedule::Options options;
+  options.chain = Choice::Off;
+  options.planar_windows = Choice::On;
+  const auto s = m.check({conv(window, m.weight({16, 32, 1, 1}), {}, one)}, options);
+  for (const auto& b : s.buffers) {
+    if (b.role != schedule::BufferRole::Temporary || b.shape != Shape{1, 32, 14, 14}) continue;
+    EXPECT_EQ(b.layout.digits.back().dim, 1) << b.name;
+  }
+}
+
 TEST(Schedule, PlanesOf7x7AreTurnedInRegisters) {
   Model m;
   const Tensor x = m.input({1, 45, 7, 7}), w = m.weight({45, 1, 3, 3});
   tensor::ConvOptions o;
   o.groups = 45;
   o.pads_lo = o.pads_hi = {1, 1};
-  EXPECT_TRUE(all_in_lanes(m.check({conv(x, w, {}, o)})));
+  schedule::Options options;
+  options.planar_windows = Choice::Off;
+  EXPECT_TRUE(all_in_lanes(m.check({conv(x, w, {}, o)}, options)));
 }
 
 TEST(Schedule, ProductsOfOddShapes) {

@@ -23,7 +23,7 @@ struct Prepared {
   HostTensor weights;
 };
 
-Prepared prepare(const Window& w, const Target& target) {
+Prepared prepare(const Window& w, const Target& target, Choice planar = Choice::Off) {
   Prepared p;
   const auto g = std::make_shared<ir::Graph>();
   const Tensor x = Tensor::input(g, 0, "x", DType::Float32, {1, w.channels, w.height, w.width});
@@ -39,6 +39,7 @@ Prepared prepare(const Window& w, const Target& target) {
   p.graph.values = {test::random_tensor(x.shape(), 5)};
   schedule::Options options;
   options.chain = Choice::Off;  // the convolution stands alone
+  options.planar_windows = planar;
   auto s = schedule::make_schedule(p.graph.input_nodes(), p.graph.output_nodes(), target, options);
   IGNIS_CHECK(s.has_value()) << s.error().to_string();
   p.schedule = *std::move(s);
@@ -82,15 +83,16 @@ std::vector<double> by_loops(const Window& w, const HostTensor& x, const HostTen
 }
 
 void expect_as_loops(const Window& w, const std::vector<std::vector<std::string>>& lists,
-                     FloatLevel level = FloatLevel::Finite) {
-  const Prepared p = prepare(w, detect_host_target());
+                     FloatLevel level = FloatLevel::Finite, Choice planar = Choice::Off,
+                     const Target& target = detect_host_target()) {
+  const Prepared p = prepare(w, target, planar);
   std::vector<double> expected;
   for (const auto& list : lists) {
     std::string text = w.name + ":";
     for (const std::string& a : list) text += " " + a;
     SCOPED_TRACE(text);
     test::RunOptions options;
-    options.config.target = detect_host_target();
+    options.config.target = target;
     options.config.float_level = level;
     options.actions.resize(p.schedule.kernels.size());
     options.actions[static_cast<size_t>(p.kernel)] = list;
@@ -133,6 +135,42 @@ TEST(Windows, DepthwiseAsLoopsWithAnyTile) {
 TEST(Windows, DepthwiseKeepsItsOrderAtTheStrictLevel) {
   expect_as_loops({"3x3", 36, 36, 11, 13, 3, 1, 1, 36}, {{}, kDepthwiseLists[4]},
                   FloatLevel::Strict);
+}
+
+// Axes: 0 = channel, 1 = row, 2 = column; then the window's row and column.
+const std::vector<std::vector<std::string>> kPlaneLists = {
+    {},
+    {"UNROLL(3,3)", "UNROLL(4,3)"},
+    {"VECTOR(2,4,1)", "SEGMENT(1,1,4)", "SEGMENT(2,4)", "UNROLL(3,3)", "UNROLL(4,3)"},
+    {"VECTOR(2,8,2)", "TILE_REG(1,3)", "SEGMENT(1,3)", "UNROLL(3,3)", "UNROLL(4,3)", "SLIDE(1)"},
+    {"VECTOR(2,4,1)", "TILE_REG(1,2)", "SEGMENT(1,1,3)", "SEGMENT(2,4)", "UNROLL(4,2)"},
+    {"VECTOR(2,4,1)", "TILE_REG(1,2)", "SEGMENT(1,2,4)", "REORDER(1,0,2)", "THREAD(1,0)",
+     "UNROLL(3,3)", "UNROLL(4,3)", "SLIDE(1)"},
+    {"VECTOR(2,4,1)", "TILE_REG(1,2)", "SEGMENT(1,4)", "SEGMENT(2,4)", "REORDER(0,1,2)",
+     "TILE_CACHE(1,2,0)", "THREAD(1)", "UNROLL(3,3)"},
+};
+
+TEST(Windows, OverPlanesAsLoopsWithAnyTile) {
+  for (const Isa isa : {Isa::Avx2, Isa::Sse2}) {
+    expect_as_loops({"5x7", 3, 3, 5, 7, 3, 1, 1, 3}, kPlaneLists, FloatLevel::Finite, Choice::On,
+                    make_target(isa));
+  }
+  const std::vector<Window> windows = {
+      {"odd", 13, 13, 11, 19, 3, 1, 1, 13},       {"7x7", 21, 21, 7, 7, 3, 1, 1, 21},
+      {"stride 2", 13, 13, 23, 37, 3, 2, 1, 13},  {"stride 2, even", 4, 4, 16, 64, 3, 2, 1, 4},
+      {"stride 3", 5, 5, 17, 53, 3, 3, 1, 5},     {"5x5", 7, 7, 29, 31, 5, 1, 1, 7},
+      {"5x5 stride 2", 7, 7, 13, 71, 5, 2, 1, 7}, {"7x7 window", 3, 3, 12, 41, 7, 1, 1, 3},
+      {"dilated", 5, 5, 23, 43, 3, 1, 4, 5},      {"one row", 9, 9, 1, 101, 3, 1, 1, 9},
+      {"one column", 9, 9, 33, 1, 3, 1, 1, 9},    {"long rows", 2, 2, 5, 1031, 3, 1, 1, 2},
+      {"one plane", 1, 1, 97, 113, 3, 2, 1, 1},
+  };
+  for (const Window& w : windows) {
+    for (const Choice planar : {Choice::Auto, Choice::On})
+      expect_as_loops(w, {{}}, FloatLevel::Finite, planar);
+    expect_as_loops(w, {{}}, FloatLevel::Strict, Choice::On);
+    for (const Isa isa : {Isa::Sse2, Isa::Avx2})
+      expect_as_loops(w, {{}}, FloatLevel::Finite, Choice::On, make_target(isa));
+  }
 }
 
 TEST(Windows, DenseAsLoopsWithAnyTile) {

@@ -1,5 +1,6 @@
 #include "ignis/schedule/layout.h"
 
+#include "ignis/base/math.h"
 #include "ignis/ir/affine.h"
 #include "ignis/ir/layout_index.h"
 #include "ignis/ir/range.h"
@@ -97,7 +98,11 @@ class LayoutChooser {
     return schedule::add_buffer(schedule_, role, dtype, shape, std::move(layout), name);
   }
 
-  bool is_window_read(const Draft& draft, const LoadSite& site);
+  bool is_window(const Draft& draft, const LoadSite& site);
+  bool is_planar_window(const Draft& draft, const LoadSite& site, Notes* why = nullptr);
+  bool is_window_read(const Draft& draft, const LoadSite& site) {
+    return is_window(draft, site) && !is_planar_window(draft, site);
+  }
   void find_channels_last();
   void detach_outputs();
   void place_halos();
@@ -132,7 +137,7 @@ class LayoutChooser {
 
 /// A reading of [N, C, spatial…] by a convolution or pool: under a reduce, every spatial index moves with an output
 /// axis, and either the channel is reduced against constant weights or a window slides.
-bool LayoutChooser::is_window_read(const Draft& draft, const LoadSite& site) {
+bool LayoutChooser::is_window(const Draft& draft, const LoadSite& site) {
   const Shape& shape = buffer(buffer_at(draft, site.slot)).shape;
   if (!site.reduce || shape.size() < 3) return false;
   bool slides = false;
@@ -157,12 +162,51 @@ bool LayoutChooser::is_window_read(const Draft& draft, const LoadSite& site) {
   return false;
 }
 
+/// A window over each plane by itself, from a graph input to a graph output, that had better stay in row-major planes:
+/// channels-last takes two copies, planes leave lanes empty at the end of each row.
+bool LayoutChooser::is_planar_window(const Draft& draft, const LoadSite& site, Notes* why) {
+  const Buffer &in = buffer(buffer_at(draft, site.slot)), &out = buffer(draft.buffers[0]);
+  const std::vector<Node> stored = store_index(draft);
+  if (options_.planar_windows == Choice::Off || in.role != BufferRole::Input ||
+      out.role != BufferRole::Output || site.index.size() != stored.size() ||
+      site.index[1] != stored[1])
+    return false;
+  // Who reads the result otherwise may want channels last.
+  for (const Draft& d : drafts_) {
+    if (std::find(d.buffers.begin() + 1, d.buffers.end(), draft.buffers[0]) != d.buffers.end())
+      return false;
+  }
+  if (options_.planar_windows == Choice::On) return true;
+  // Cycles for a vector, roughly: of one point of a window in planes, read straight from memory, by shuffles, or lane by
+  // lane; of one channels last; of a copy that turns.
+  constexpr double kPlanar = 0.6, kShuffled = 1.2, kChannelsLast = 1, kCopied = 6;
+  const int64_t lanes = target_.lanes(in.dtype);
+  const auto column = plain_affine(g_, site.index.back());
+  const int64_t step =
+      column && stored.back().is(Op::Range) ? column->coefficient(stored.back()) : 0;
+  const double planar = step == 1   ? kPlanar
+                        : step == 2 ? kShuffled
+                                    : kChannelsLast * static_cast<double>(lanes);
+  double points = 1;
+  for (int i = 1; i < site.reduce.source_count(); ++i)
+    points *= static_cast<double>(site.reduce.src(i).range_extent());
+  const auto vectors = [&](const Shape& shape, size_t axis) {  // with that axis in lanes
+    return static_cast<double>(element_count(shape) / shape[axis] * ceil_div(shape[axis], lanes));
+  };
+  const double planes = planar * points * vectors(out.shape, out.shape.size() - 1);
+  const double turned = kChannelsLast * points * vectors(out.shape, 1) +
+                        kCopied * (vectors(in.shape, 1) + vectors(out.shape, 1));
+  if (why != nullptr)
+    why->push_back(say("window over planes ", planes, " of ", turned, " cycles between copies"));
+  return planes < turned;
+}
+
 void LayoutChooser::find_channels_last() {
   std::vector<std::vector<LoadSite>> sites;
-  for (const Draft& d : drafts_) {
+  for (Draft& d : drafts_) {
     sites.push_back(loads_of(d));
     for (const LoadSite& site : sites.back()) {
-      if (!is_window_read(d, site)) continue;
+      if (!is_window(d, site) || is_planar_window(d, site, &d.why)) continue;
       channels_last_.insert(buffer_at(d, site.slot));
       const int out = d.buffers[0];
       if (buffer(out).shape.size() == buffer(buffer_at(d, site.slot)).shape.size())

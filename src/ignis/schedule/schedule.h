@@ -60,7 +60,8 @@ struct Schedule {
 
 struct Options {
   FloatLevel float_level = FloatLevel::Finite;
-  bool choose_layouts = true;   ///< off: everything planar
+  bool choose_layouts = true;            ///< off: everything planar
+  Choice planar_windows = Choice::Auto;  ///< windows over the planes of an input stay row-major
   bool fuse = true;             ///< off: every elementwise and reduce node is a kernel of its own
   Choice chain = Choice::Auto;  ///< kernels that run one after the other by bands of rows
   bool split_reduces = true;    ///< off: a reduction is one kernel, however many threads there are

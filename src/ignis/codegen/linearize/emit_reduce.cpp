@@ -36,7 +36,7 @@ class ReduceEmitter {
   };
 
   void find_tile();
-  int64_t tile_base(int axis, int64_t tile) const;
+  AxisValue tile_base(int axis, int64_t tile) const;
   void plan_steps();
   void select(const Instance& i);
   void restore();
@@ -99,30 +99,34 @@ void ReduceEmitter::run() {
   note_results(home);
 }
 
-/// Constant part of copy 0 of the tile that the axis stands in; within the leaf the current copy has moved it.
-int64_t ReduceEmitter::tile_base(int axis, int64_t tile) const {
-  const int64_t now = e_.values_[static_cast<size_t>(axis)].constant;
+/// The tile that the axis stands in: its first copy; within the leaf the current one has moved the value.
+AxisValue ReduceEmitter::tile_base(int axis, int64_t tile) const {
+  AxisValue value = e_.values_[static_cast<size_t>(axis)];
   for (const Segment& s : e_.segments_[static_cast<size_t>(axis)]) {
-    if (s.tile == tile && now >= s.begin && now < s.begin + s.tile * s.count)
-      return now - (now - s.begin) % s.tile;
+    const int64_t size = s.tile * s.count, now = value.constant;
+    if (s.tile != tile || now < s.begin || now >= s.begin + size) continue;
+    value.constant -= (now - s.begin) % s.tile;
+    value.lo = s.begin;
+    value.hi = s.begin + size - 1;
+    return value;
   }
   IGNIS_CHECK(false) << "axis " << axis << " stands in no tile of " << tile;
-  return now;
+  return value;
 }
 
 void ReduceEmitter::find_tile() {
   in_lanes_ = v_ >= 0 && (site_.outer & axis_bit(v_)) != 0 && e_.v_left_ > 0;
   in_copies_ = m_ >= 0 && (site_.outer & axis_bit(m_)) != 0;
-  if (v_ >= 0) v_base_ = v_now_ = e_.at(v_);
-  if (m_ >= 0) m_base_ = m_now_ = e_.at(m_);
+  if (v_ >= 0) v_now_ = e_.at(v_);
+  if (m_ >= 0) m_now_ = e_.at(m_);
   int across = 1;
   if (in_lanes_) {
-    v_base_.constant = tile_base(v_, e_.v_left_);
+    v_base_ = tile_base(v_, e_.v_left_);
     lanes_ = e_.plan_.lanes;
     across = static_cast<int>((e_.v_left_ + lanes_ - 1) / lanes_);
   }
   if (in_copies_) {
-    m_base_.constant = tile_base(m_, e_.tile_size_);
+    m_base_ = tile_base(m_, e_.tile_size_);
     copy_count_ = e_.tile_size_;
   }
   if (!in_lanes_ && !site_.axes.empty()) split_ = e_.plan_.split_of(site_.axes.back());
@@ -145,8 +149,7 @@ void ReduceEmitter::plan_steps() {
 
 void ReduceEmitter::select(const Instance& i) {
   if (in_copies_) {
-    e_.at(m_) = m_base_;
-    e_.at(m_).constant += i.copy;
+    e_.at(m_) = part_of_tile(m_base_, e_.tile_size_, i.copy, 1);
   }
   if (in_lanes_) {
     set_vector(e_.at(v_), v_base_, i.vector, lanes_, e_.v_left_);

@@ -308,9 +308,10 @@ Node Emitter::eval_load(const Node& n) {
   const int axis = vector_axis_of(address);
   Node gate, alternative;
   if (n.source_count() == 3) {
+    alternative = eval(n.src(1));
+    if (decide(n.src(2)) == false) return alternative;
     const Node open = open_gate(n.src(2));
     if (open) gate = eval(open);
-    alternative = eval(n.src(1));
   }
   const auto make_load = [&](const Node& index, int lanes, const Node& g, const Node& alt) {
     if (!g) return b_.value(Op::Load, n.dtype(), {index}, {}, lanes);
@@ -338,6 +339,15 @@ Node Emitter::eval_load(const Node& n) {
     return make_load(index, value.lanes, gate, alternative);
   }
   if (axis >= 0 && !gate && can_transpose(address, axis)) return load_transposed(n, param, axis);
+  if (axis >= 0 && is_every_second(address, axis)) {
+    if (value.valid < value.lanes) {
+      const Node mask = mask_of(value.valid, value.lanes);
+      gate = gate
+                 ? b_.value(Op::And, DType::Bool, {splat(gate, value.lanes), mask}, {}, value.lanes)
+                 : mask;
+    }
+    return load_every_second(n, param, gate ? splat(gate, value.lanes) : gate, alternative);
+  }
   // Lanes that are apart are read one by one.
   std::vector<Node> parts;
   for (int l = 0; l < value.lanes; ++l) {
@@ -356,6 +366,43 @@ Node Emitter::eval_load(const Node& n) {
     parts.push_back(make_load(index, 1, pick(gate), pick(alternative)));
   }
   return b_.value(Op::Stack, n.dtype(), parts, {}, value.lanes);
+}
+
+/// Lanes of `axis` read every second element.
+bool Emitter::is_every_second(const Address& address, int axis) const {
+  return address.coefficient(axis) == 2 && address.divisor(axis) == 0 &&
+         values_[static_cast<size_t>(axis)].lanes >= 4 &&
+         std::none_of(address.opaque.begin(), address.opaque.end(),
+                      [&](const auto& t) { return (t.axes & axis_bit(axis)) != 0; });
+}
+
+/// Reads two vectors, one that begins with the first lane's element and one that ends with the last lane's, so that
+/// nothing beyond them is read, and takes every second element. Elements between are not read where there is a gate.
+Node Emitter::load_every_second(const Node& load, const Node& param, const Node& gate,
+                                const Node& alternative) {
+  const int lanes = at(vector_axis_of(k_.address(load.src(0)))).lanes;
+  const DType dtype = load.dtype();
+  const Node offset = offset_of(load.src(0));
+  Node halves[2];
+  ir::Arg taken;
+  for (int h = 0; h < 2; ++h) {
+    const int64_t first = h * (lanes - 1);  // of the vector, from the first lane's element
+    const Node index =
+        b_.value(Op::Index, dtype, {param, b_.add(offset, b_.constant(DType::Int64, first))});
+    if (!gate) {
+      halves[h] = b_.value(Op::Load, dtype, {index}, {}, lanes);
+      continue;
+    }
+    ir::Arg from;  // the lane of the gate for each element; false for those between
+    for (int64_t e = first; e < first + lanes; ++e) from.ints.push_back(e % 2 == 0 ? e / 2 : lanes);
+    const Node mask = b_.value(Op::Shuffle, DType::Bool, {gate, mask_of(0, lanes)}, from, lanes);
+    const Node zero = splat(b_.constant(dtype, 0), lanes);
+    halves[h] = b_.value(Op::Load, dtype, {index, zero, mask}, {}, lanes);
+  }
+  for (int64_t l = 0; l < lanes; ++l) taken.ints.push_back(2 * l < lanes ? 2 * l : 2 * l + 1);
+  const Node result = b_.value(Op::Shuffle, dtype, {halves[0], halves[1]}, taken, lanes);
+  if (!gate || alternative.is_const_value(0)) return result;
+  return b_.value(Op::Where, dtype, {gate, result, splat(alternative, lanes)}, {}, lanes);
 }
 
 /// Lanes of the vector axis are apart, but copies of the tile axis are neighbours, and a whole square lies inside.

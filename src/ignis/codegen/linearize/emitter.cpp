@@ -7,38 +7,24 @@
 namespace ignis::codegen {
 
 std::vector<Segment> Emitter::make_segments(int axis) const {
-  const int64_t n = extent(axis);
-  if (axis == plan_.vector_axis) {
-    const int64_t tile = int64_t{plan_.lanes} * plan_.vectors;
-    std::vector<Segment> list;
-    if (n / tile > 0) list.push_back({0, tile, n / tile});
-    if (n % tile != 0) list.push_back({n / tile * tile, n % tile, 1});
-    return list;
-  }
-  if (axis == plan_.tile_axis && plan_.transposes) {
-    std::vector<Segment> list;
-    if (n / plan_.tile > 0) list.push_back({0, plan_.tile, n / plan_.tile});
-    if (n % plan_.tile != 0) list.push_back({n / plan_.tile * plan_.tile, n % plan_.tile, 1});
-    return list;
-  }
-  if (axis == plan_.tile_axis) {
-    const TileCover c = cover(n, plan_.tile);
-    std::vector<Segment> list{{0, c.size, c.large}};
-    if (c.count > c.large) list.push_back({c.large * c.size, c.size - 1, c.count - c.large});
-    return list;
-  }
-  for (const LoopPlan::Segment& s : plan_.segments) {
-    if (s.axis != axis) continue;
-    std::vector<Segment> list;
-    int64_t begin = 0;
-    for (const int64_t cut : s.cuts) {
-      list.push_back({begin, 1, cut - begin});
-      begin = cut;
+  std::vector<Segment> list;
+  for (const auto& [begin, end] : plan_.parts(axis, extent(axis))) {
+    const int64_t n = end - begin;
+    if (axis == plan_.vector_axis || (axis == plan_.tile_axis && plan_.transposes)) {
+      const int64_t tile =
+          axis == plan_.vector_axis ? int64_t{plan_.lanes} * plan_.vectors : plan_.tile;
+      if (n / tile > 0) list.push_back({begin, tile, n / tile});
+      if (n % tile != 0) list.push_back({begin + n / tile * tile, n % tile, 1});
+    } else if (axis == plan_.tile_axis) {
+      const TileCover c = cover(n, plan_.tile);
+      list.push_back({begin, c.size, c.large});
+      if (c.count > c.large)
+        list.push_back({begin + c.large * c.size, c.size - 1, c.count - c.large});
+    } else {
+      list.push_back({begin, 1, n});
     }
-    list.push_back({begin, 1, n - begin});
-    return list;
   }
-  return {{0, 1, n}};
+  return list;
 }
 
 int64_t Emitter::tiles_of(int axis) const {
@@ -222,10 +208,19 @@ void Emitter::enter(size_t level, size_t s, const Node& local, Block* block) {
 }
 
 void set_vector(AxisValue& value, const AxisValue& base, int k, int lanes, int64_t left) {
-  value = base;
-  value.constant = base.constant + int64_t{k} * lanes;
+  const int64_t first = int64_t{k} * lanes;
+  const int64_t valid = std::min<int64_t>(lanes, left - first);
+  value = part_of_tile(base, left, first, valid);
   value.lanes = lanes;
-  value.valid = static_cast<int>(std::min<int64_t>(lanes, left - int64_t{k} * lanes));
+  value.valid = static_cast<int>(valid);
+}
+
+AxisValue part_of_tile(const AxisValue& tile, int64_t size, int64_t first, int64_t count) {
+  AxisValue part = tile;
+  part.constant += first;
+  part.lo += first;
+  part.hi -= size - first - count;
+  return part;
 }
 
 void Emitter::leaf(Block* block) {
@@ -235,7 +230,7 @@ void Emitter::leaf(Block* block) {
   const int vectors = v >= 0 ? static_cast<int>((v_left_ + plan_.lanes - 1) / plan_.lanes) : 1;
   const int64_t copies = m >= 0 ? tile_size_ : 1;
   for (int64_t j = 0; j < copies; ++j) {
-    if (m >= 0) at(m).constant = m_base.constant + j;
+    if (m >= 0) at(m) = part_of_tile(m_base, tile_size_, j, 1);
     for (int k = 0; k < vectors; ++k) {
       if (v >= 0) set_vector(at(v), v_base, k, plan_.lanes, v_left_);
       store_tile(block);

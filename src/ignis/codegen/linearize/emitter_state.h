@@ -86,6 +86,9 @@ class Emitter {
   bool can_transpose(const Address& address, int axis) const;
   Node load_staged();
   void store_staged(int axis, const Node& terms, Block* block);
+  bool is_every_second(const Address& address, int axis) const;
+  Node load_every_second(const Node& load, const Node& param, const Node& gate,
+                         const Node& alternative);
   Node load_transposed(const Node& load, const Node& param, int axis);
   ir::Interval bounds_of(const Node& n);
   std::optional<bool> decide(const Node& condition);
@@ -119,6 +122,9 @@ class Emitter {
   std::map<std::vector<uint32_t>, Node> memo_;  ///< by expression and the values of its axes
 };
 
+/// Elements [first, first + count) of a tile of that size, given the value of the tile's first element and the bounds of
+/// all tiles of the segment.
+AxisValue part_of_tile(const AxisValue& tile, int64_t size, int64_t first, int64_t count);
 /// Sets the vector axis to its k-th vector within a tile with `left` elements.
 void set_vector(AxisValue& value, const AxisValue& base, int k, int lanes, int64_t left);
 

@@ -16,6 +16,8 @@ using ir::Op;
 
 /// An inner tile axis is taken when its tiles are at least this share of the largest.
 constexpr double kInnerTileShare = 0.7;
+/// Combinations in the body of a reduction's loop; where tiles know what of their windows lies in padding, a window whole.
+constexpr int64_t kMaxUnrolled = 128, kMaxUnrolledAtRims = 256;
 
 std::string kib(int64_t bytes) { return say(static_cast<double>(bytes) / 1024, " KiB"); }
 
@@ -89,12 +91,27 @@ class Chooser {
     return true;
   }
 
+  /// What moves with the vector is read again through its window only: windows over row-major planes.
+  bool is_window_of_planes() const {
+    for (const ReduceSite* r : tile_reduces()) {
+      for (const Node& load : r->loads) {
+        const Address& at = address(load);
+        if (at.coefficient(plan_.vector_axis) == 0) continue;
+        for (const int a : outputs()) {
+          if (extent(a) > 1 && !at.depends_on(a)) return false;
+        }
+      }
+    }
+    return true;
+  }
+
   void choose_vector_axis();
   int operations_below(const Node& root) const;
   void split_reduces();
   bool choose_transpose();
   int find_choosing_axis() const;
   void choose_tile();
+  int64_t most_copies(int axis, int64_t vectors, int64_t limit) const;
   void order_loops();
   void choose_segments();
   void choose_unrolls();
@@ -132,6 +149,7 @@ void Chooser::choose_vector_axis() {
       for (const auto& t : at.opaque) opaque |= (t.axes & axis_bit(a)) != 0;
       if (opaque) return -3 * weight;
       if (c == 1) return 2 * weight;
+      if (c == 2 && &at != &stored()) return 0.5 * weight;  // read by shuffles
       if (c == 0) return at.divisor(a) != 0 ? -3 * weight : weight;
       return -4 * weight;
     };
@@ -258,10 +276,10 @@ void Chooser::choose_tile() {
     plan_.vectors = static_cast<int>(std::min<int64_t>(vectors, k_.reduces().empty() ? 4 : 2));
     return;
   }
-  // Registers left for accumulators once the operands of one step have theirs. Where every operand moves with the
-  // vector (depthwise windows), the inputs that neighbouring copies share take as many again.
+  // Registers left for accumulators once the operands of one step have theirs. In depthwise windows, where every operand
+  // moves with the vector or planes are read, the inputs that neighbouring copies share take as many again.
   const bool wide_file = target_.vector_registers >= 32;
-  const bool in_lanes = all_in_lanes();
+  const bool in_lanes = all_in_lanes() || is_window_of_planes();
   // AArch64 has no memory operands: what x86 multiplies straight from memory takes registers there.
   const int64_t file_budget = !wide_file ? 12 : target_.arch == Arch::AArch64 ? 20 : 24;
   const int64_t budget = in_lanes ? target_.vector_registers / 2 : file_budget;
@@ -279,21 +297,19 @@ void Chooser::choose_tile() {
   double best_fill = 0, most = 0;  // mean tile sizes
   std::string tried;
   for (const int a : outputs()) {
-    const bool is_rows = a == band_.rows;
-    if (a == v || extent(a) < 2 || (band_.holds(a) && !(is_rows && band_.most_tile > 1))) continue;
+    const bool is_rows = a == band_.rows && band_.most_tile > 1;
+    if (a == v || extent(a) < 2 || (band_.holds(a) && !is_rows)) continue;
     bool used = false, reused = false;
     for (const ReduceSite* r : reduces) {
       used |= (r->outer & axis_bit(a)) != 0;
       for (const Node& load : r->loads) {
         const Address& at = address(load);
-        reused |= at.coefficient(v) != 0 &&
-                  (!at.depends_on(a) || (!is_gated(a) && windows_overlap(at, *r, a)));
+        reused |= at.coefficient(v) != 0 && (!at.depends_on(a) || windows_overlap(at, *r, a));
       }
     }
     if (!used || !reused) continue;
-    const int64_t most_copies = is_rows ? std::min(limit, band_.most_tile) : limit;
-    const double fill =
-        static_cast<double>(extent(a)) / static_cast<double>(ceil_div(extent(a), most_copies));
+    const double fill = static_cast<double>(extent(a)) /
+                        static_cast<double>(ceil_div(extent(a), most_copies(a, width, limit)));
     append(tried, say("axis ", a, " of ", extent(a), " ", fill));
     most = std::max(most, fill);
     if (fill >= kInnerTileShare * most || best_fill < kInnerTileShare * most) {
@@ -316,10 +332,24 @@ void Chooser::choose_tile() {
   }
   plan_.vectors = static_cast<int>(width);
   plan_.tile_axis = best;
-  plan_.tile =
-      cover(extent(best), best == band_.rows ? std::min(limit, band_.most_tile) : limit).size;
+  const int64_t copies = most_copies(best, width, limit);
+  plan_.tile = cover(extent(best), copies).size;
   why_.push_back(say("tile of ", plan_.tile, " along axis ", best, " by ", width,
-                     " vectors, mean copies of ", limit, " that registers hold: ", tried));
+                     " vectors, mean copies of ", copies, " that registers hold: ", tried));
+}
+
+/// Copies along a tile axis: in a band's rows as many as it has memory for; where gates change along the axis, not more than
+/// leave the window unrolled whole, so that each copy knows which of its points lie in padding.
+int64_t Chooser::most_copies(int axis, int64_t vectors, int64_t limit) const {
+  if (axis == band_.rows) limit = std::min(limit, band_.most_tile);
+  if (!is_gated(axis)) return limit;
+  int64_t points = vectors;
+  for (const ReduceSite* r : tile_reduces()) {
+    int64_t own = vectors;
+    for (const int a : r->axes) own *= extent(a);
+    points = std::max(points, own);
+  }
+  return points > kMaxUnrolledAtRims ? limit : std::min(limit, kMaxUnrolledAtRims / points);
 }
 
 int64_t Chooser::tiles(int axis) const { return plan_.tiles(axis, extent(axis)); }
@@ -462,15 +492,12 @@ void Chooser::push_in_order(const std::vector<int>& outer) {
   }
 }
 
-/// Clauses `a < b` on indices: of the gates of the store and of loads, and of choices between a value and what stands in padding. Below a
-/// reduction the latter only: a window's loads lie in a halo.
+/// Clauses `a < b` on indices: of the gates of the store and of loads, and of choices between a value and what stands in padding.
 std::vector<Node> gate_clauses(const Kernel& kernel) {
   std::vector<Node> stack, clauses;
   if (kernel.store().source_count() == 3) stack.push_back(kernel.store().src(2));
-  if (kernel.reduces().empty()) {
-    for (const Node& load : kernel.loads()) {
-      if (load.source_count() == 3) stack.push_back(load.src(2));
-    }
+  for (const Node& load : kernel.loads()) {
+    if (load.source_count() == 3) stack.push_back(load.src(2));
   }
   for (const Node& n : ir::toposort(kernel.stored_value())) {
     if (n.is(Op::Where)) stack.push_back(n.src(0));
@@ -502,8 +529,10 @@ void Chooser::choose_segments() {
   const std::vector<Node> clauses = gate_clauses(k_);
   ir::RangeAnalysis ranges;
   for (const int a : outputs()) {
-    if (a == plan_.vector_axis || a == plan_.tile_axis || band_.holds(a) ||
-        plan_.segments.size() == 2)
+    // Without a window, vectors with masks cost little.
+    const bool is_tiled = a == plan_.vector_axis || a == plan_.tile_axis;
+    if (band_.holds(a) || a == choosing_axis_ || (is_tiled && tile_reduces().empty()) ||
+        plan_.segments.size() == 3)
       continue;
     int64_t lo = 0, hi = extent(a) - 1;  // where every clause that moves with the axis holds
     for (const Node& clause : clauses) {
@@ -534,14 +563,24 @@ void Chooser::choose_segments() {
       if (factor < 0) hi = std::min(hi, ir::floor_div(slack, -factor));
     }
     if (hi - lo + 1 == extent(a) || hi - lo + 1 < extent(a) / 2) continue;
+    // The tiles that hold a rim stand by themselves.
     LoopPlan::Segment segment{a, {}};
-    if (lo > 0) segment.cuts.push_back(lo);
-    if (hi + 1 < extent(a)) segment.cuts.push_back(hi + 1);
-    plan_.segments.push_back(std::move(segment));
+    const int64_t size = a == plan_.vector_axis ? int64_t{plan_.lanes} * plan_.vectors
+                         : a == plan_.tile_axis ? plan_.tile
+                                                : 1;
+    const int64_t first = ceil_div(lo, size) * size;
+    const int64_t last = a == plan_.vector_axis
+                             ? (hi + 1) / size * size
+                             : extent(a) - ceil_div(extent(a) - hi - 1, size) * size;
+    if (first > 0 && first < extent(a)) segment.cuts.push_back(first);
+    if (last > first && last < extent(a)) segment.cuts.push_back(last);
+    if (!segment.cuts.empty()) plan_.segments.push_back(std::move(segment));
   }
 }
 
 void Chooser::choose_unrolls() {
+  const bool has_rims = plan_.tile_axis >= 0 && is_gated(plan_.tile_axis);
+  const int64_t most = has_rims ? kMaxUnrolledAtRims : kMaxUnrolled;
   for (const ReduceSite& r : k_.reduces()) {
     int64_t instances = 1;
     if (plan_.vector_axis >= 0 && (r.outer & axis_bit(plan_.vector_axis)) != 0)
@@ -552,7 +591,7 @@ void Chooser::choose_unrolls() {
       const int a = r.axes[i];
       if (plan_.split_of(a) != nullptr) break;
       const int64_t n = extent(a);
-      if (n * copies * instances <= 128 && n <= 9) {
+      if (n * copies * instances <= most && n <= 9) {
         plan_.unrolls.push_back({a, n});
         copies *= n;
         continue;

@@ -9,11 +9,27 @@
 
 namespace ignis::codegen {
 
+std::vector<std::pair<int64_t, int64_t>> LoopPlan::parts(int axis, int64_t extent) const {
+  std::vector<std::pair<int64_t, int64_t>> list;
+  int64_t begin = 0;
+  for (const Segment& s : segments) {
+    if (s.axis != axis) continue;
+    for (const int64_t cut : s.cuts) {
+      list.emplace_back(begin, cut);
+      begin = cut;
+    }
+  }
+  list.emplace_back(begin, extent);
+  return list;
+}
+
 int64_t LoopPlan::tiles(int axis, int64_t extent) const {
   const int64_t size = axis == vector_axis ? int64_t{lanes} * vectors
                        : axis == tile_axis ? tile
                                            : 1;
-  return (extent + size - 1) / size;
+  int64_t count = 0;
+  for (const auto& [begin, end] : parts(axis, extent)) count += (end - begin + size - 1) / size;
+  return count;
 }
 
 TileCover cover(int64_t extent, int64_t tile) {
@@ -213,16 +229,21 @@ Status verify_plan(const Kernel& kernel, const LoopPlan& plan) {
       (!is_output(plan.tile_axis) || plan.tile < 1 || plan.tile_axis == plan.vector_axis)) {
     return bad("TILE_REG needs an output axis other than the vector's and a positive size.");
   }
+  std::set<int> segmented;
   for (const LoopPlan::Segment& s : plan.segments) {
-    bool legal = is_output(s.axis) && s.axis != plan.vector_axis && s.axis != plan.tile_axis;
+    const bool turns = plan.transposes && (s.axis == plan.vector_axis || s.axis == plan.tile_axis);
+    const int64_t unit = s.axis == plan.vector_axis ? std::max(plan.lanes, 1) : 1;
+    bool legal = is_output(s.axis) && !turns && segmented.insert(s.axis).second;
     int64_t last = 0;
     for (const int64_t cut : s.cuts) {
-      legal = legal && cut > last && cut < axes[static_cast<size_t>(s.axis)].extent;
+      legal =
+          legal && cut > last && cut < axes[static_cast<size_t>(s.axis)].extent && cut % unit == 0;
       last = cut;
     }
     if (!legal) {
       return bad("SEGMENT of axis " + std::to_string(s.axis) +
-                 " needs a plain output axis and ascending cuts inside it.");
+                 " needs an output axis that is not turned and ascending cuts inside it, between "
+                 "vectors.");
     }
   }
   if (plan.transposes && (plan.vector_axis < 0 || plan.vectors != 1 || plan.tile != plan.lanes)) {

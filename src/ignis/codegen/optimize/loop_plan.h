@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ignis::codegen {
@@ -16,7 +17,8 @@ namespace ignis::codegen {
 ///   VECTOR(axis, lanes, count)    lanes of the stored value; `count` vectors a tile; the remainder is a masked tail
 ///   TILE_REG(axis, size)          copies of the body on a second output axis; sizes `size` and `size - 1` cover it
 ///   TRANSPOSE(axis)               the tile is lanes x lanes: loads contiguous along `axis` are turned in registers
-///   SEGMENT(axis, cut, …)         the axis's loop is cut at these values, a body each: gates that a part proves vanish
+///   SEGMENT(axis, cut, …)         the axis is cut at these values, a body each: gates that a part proves vanish. Of an axis
+///                                 in tiles, each part is tiled by itself
 ///   REORDER(axis, …)              output loops from outside to inside, each once
 ///   TILE_CACHE(axis, tiles, at)   an outer loop of `tiles` tiles of the axis, standing before position `at`
 ///   THREAD(axis, …)               threads cut the tiles of these axes, counted together with the last one fastest; every
@@ -58,6 +60,8 @@ struct LoopPlan {
   std::vector<Unroll> unrolls;
   std::vector<Segment> segments;
 
+  /// The parts of an output axis of this extent that SEGMENT makes, each [begin, end).
+  std::vector<std::pair<int64_t, int64_t>> parts(int axis, int64_t extent) const;
   /// Tiles that cover an output axis of this extent.
   int64_t tiles(int axis, int64_t extent) const;
   int64_t unroll_of(int axis) const;
