@@ -1,13 +1,11 @@
 #include "ignis/engine/tune/kernel_bench.h"
 
-#include "ignis/base/compare.h"
 #include "ignis/engine/compile_kernels.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <sstream>
 
 namespace ignis::engine {
@@ -17,9 +15,28 @@ constexpr std::chrono::minutes kRunLimit{10};  // whoever asked has given up lon
 // Of the largest value: a sum that is regrouped differs by a few units in the last place of its largest terms.
 constexpr double kTolerance = 1e-4, kNarrowTolerance = 2e-2;
 
-bool is_narrow(DType dtype) { return is_float(dtype) && size_bytes(dtype) < 4; }
-
 }  // namespace
+
+Tolerance tolerance_of(const HostTensor& want) {
+  Tolerance tolerance;
+  if (!is_float(want.dtype)) return tolerance;
+  tolerance.rtol = size_bytes(want.dtype) < 4 ? kNarrowTolerance : kTolerance;
+  for (int64_t e = 0; e < want.count(); ++e) {
+    const double value = std::fabs(element_as_double(want, e));
+    if (std::isfinite(value)) tolerance.atol = std::max(tolerance.atol, tolerance.rtol * value);
+  }
+  return tolerance;
+}
+
+void store_random(HostTensor& tensor, int64_t index, std::mt19937_64& random, bool is_signed) {
+  const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+  if (is_float(tensor.dtype)) {
+    store_element(tensor, index, is_signed ? 2 * unit - 1 : unit + 0.25);
+  } else {
+    store_element_int(tensor, index,
+                      tensor.dtype == DType::Bool ? unit < 0.5 : static_cast<int64_t>(10 * unit));
+  }
+}
 
 KernelBench::KernelBench(const schedule::Schedule& schedule, size_t kernel, codegen::Config config,
                          std::shared_ptr<runtime::Device> device)
@@ -93,13 +110,7 @@ std::vector<std::byte> KernelBench::random_values(const schedule::Buffer& buffer
   const int64_t count = element_count(buffer.shape);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t offset = is_planar ? i : buffer.layout.offset(at);
-    const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
-    if (is_float(buffer.dtype)) {
-      store_element(storage, offset, is_signed ? 2 * unit - 1 : unit + 0.25);
-    } else {
-      store_element_int(storage, offset,
-                        buffer.dtype == DType::Bool ? unit < 0.5 : static_cast<int64_t>(10 * unit));
-    }
+    store_random(storage, offset, random, is_signed);
     for (size_t d = at.size(); !is_planar && d-- > 0;) {
       if (++at[d] < buffer.shape[d]) break;
       at[d] = 0;
@@ -146,16 +157,7 @@ Status KernelBench::check(const Made& made) {
     const std::vector<HostTensor> got = written();
     for (size_t i = 0; i < got.size(); ++i) {
       const HostTensor& want = expected_[is_signed][i];
-      double largest = 0;
-      for (int64_t e = 0; is_float(want.dtype) && e < want.count(); ++e) {
-        const double value = std::fabs(element_as_double(want, e));
-        if (std::isfinite(value)) largest = std::max(largest, value);
-      }
-      Tolerance tolerance;
-      if (is_float(want.dtype)) {
-        tolerance.rtol = is_narrow(want.dtype) ? kNarrowTolerance : kTolerance;
-        tolerance.atol = tolerance.rtol * largest;
-      }
+      const Tolerance tolerance = tolerance_of(want);
       const Comparison compared = compare(got[i], want, tolerance);
       if (compared.passed) continue;
       std::ostringstream text;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ignis/base/compare.h"
 #include "ignis/codegen/codegen.h"
 #include "ignis/engine/tune/search.h"
 #include "ignis/runtime/device.h"
@@ -8,10 +9,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 namespace ignis::engine {
+
+/// What a result computed in another order is held to: a share of the tensor's largest value; integers are exact.
+Tolerance tolerance_of(const HostTensor& want);
+/// Floats in [-1, 1) or [0.25, 1.25), integers in [0, 10).
+void store_random(HostTensor& tensor, int64_t index, std::mt19937_64& random, bool is_signed);
 
 /// One kernel of a schedule with memory of its own: compiles it one way or another, checks its numbers and times it.
 /// What it reads is random: once numbers of both signs, once positive ones only.

@@ -1,14 +1,13 @@
 #include "ignis/engine/tune/worker.h"
 
-#include "ignis/base/compare.h"
 #include "ignis/base/on_threads.h"
 #include "ignis/engine/compile_kernels.h"
 #include "ignis/engine/program_key.h"
 #include "ignis/engine/session_graph.h"
 #include "ignis/engine/tune/channel.h"
 #include "ignis/engine/tune/kernel_bench.h"
+#include "ignis/engine/tune/model_bench.h"
 #include "ignis/engine/tuning.h"
-#include "ignis/exec/plan.h"
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,11 +15,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <new>
-#include <random>
 #include <thread>
 
 namespace ignis::engine {
@@ -33,17 +30,7 @@ constexpr double kTurnNs = 200e3;  // a trial's launches in one turn take about 
 constexpr double kHopeless =
     1.5;  // a trial that takes as many times the best one's time is timed no more
 constexpr int kLeastRounds = 3;
-constexpr int kRunsInTurn = 3;  // of a whole model; the first brings its memory into the caches
 constexpr std::chrono::hours kIdle{1};
-const size_t kKeyDigits = kernel_key(std::string(64, '0')).size();
-
-// The lower quartile: what others do on the machine makes times longer, never shorter.
-double typical(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
 
 int64_t to_int(const std::string& text) {
   int64_t value = -1;
@@ -275,156 +262,48 @@ Status Worker::measure(const Message& message) {
   return {};
 }
 
-// A model compiled one way, with the memory of its own runs.
-struct Compiled {
-  Session session;
-  std::vector<HostTensor> outputs;
-  std::vector<void*> output_pointers;
-  std::vector<double> run_ns;
-  std::map<std::string, std::vector<double>> kernel_ns;  // by kernel_key()
-
-  void keep_times(const std::vector<CallInfo>& calls) {
-    std::map<std::string, double> sums;
-    const exec::Plan& plan = *session.plan();
-    for (size_t c = 0; c < calls.size(); ++c) {
-      const std::string& symbol = plan.programs[static_cast<size_t>(plan.calls[c].program)].name;
-      sums[symbol.substr(symbol.size() - std::min(symbol.size(), kKeyDigits))] +=
-          1e9 * calls[c].seconds;
-    }
-    for (const auto& [key, ns] : sums) kernel_ns[key].push_back(ns);
-  }
-};
-
-bool is_same_code(const Compiled& a, const Compiled& b) {
-  return std::ranges::equal(a.session.plan()->programs, b.session.plan()->programs,
-                            [](const ProgramImage& x, const ProgramImage& y) {
-                              return x.name == y.name && x.object == y.object;
-                            });
-}
-
-// Floats uniform in [0, 1), integers in [0, 10).
-std::vector<HostTensor> random_inputs(const Session& session) {
-  std::mt19937_64 random(1);
-  std::vector<HostTensor> inputs;
-  for (const PortInfo& port : session.inputs()) {
-    inputs.push_back(HostTensor::zeros(port.dtype, port.shape));
-    for (int64_t i = 0; i < inputs.back().count(); ++i) {
-      const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
-      if (is_float(port.dtype)) {
-        store_element(inputs.back(), i, unit);
-      } else {
-        store_element_int(inputs.back(), i,
-                          port.dtype == DType::Bool ? unit < 0.5 : static_cast<int64_t>(10 * unit));
-      }
-    }
-  }
-  return inputs;
-}
-
-std::string first_difference(const Compiled& got, const Compiled& want) {
-  for (size_t i = 0; i < want.outputs.size(); ++i) {
-    const HostTensor& reference = want.outputs[i];
-    Tolerance tolerance = default_tolerance(reference.dtype);
-    double largest = 0;
-    for (int64_t e = 0; is_float(reference.dtype) && e < reference.count(); ++e) {
-      const double value = std::fabs(element_as_double(reference, e));
-      if (std::isfinite(value)) largest = std::max(largest, value);
-    }
-    if (is_float(reference.dtype)) tolerance.atol = std::max(tolerance.atol, 1e-4 * largest);
-    const Comparison c = compare(got.outputs[i], reference, tolerance);
-    if (c.passed) continue;
-    return "output '" + want.session.outputs()[i].name + "' is " + to_text(c.worst_got) +
-           " at element " + std::to_string(c.worst) + " and is " + to_text(c.worst_want) +
-           " as the heuristics compile the model";
-  }
-  return {};
-}
-
 // "models", rounds, then for each variant the number of its choices and the choices, two fields each.
 Status Worker::run_models(const Message& message) {
   const int64_t rounds = std::clamp<int64_t>(to_int(message[1]), 1, 1000);
   exec::TuningRecord record;
   IGNIS_TRY_ASSIGN(record.machine, tuning_machine(config_.target, config_.float_level));
   record.version = generator_id();
-  std::vector<std::optional<Compiled>> variants;
-  std::vector<HostTensor> inputs;
-  std::vector<const void*> input_pointers;
-  bench_.reset();
+  bench_.reset();  // its memory is not needed meanwhile
+  ModelBench models(options_.model, options_.session);
   const auto say = [&](const char* what, size_t v) {
     (void)channel_.send({what, std::to_string(v)});
   };
-  const auto drop = [&](size_t v, Trial::Outcome outcome, const std::string& why) {
-    variants[v].reset();
-    return channel_.send({"variant", std::to_string(v), std::string(to_string(outcome)), why, "0"});
+  const auto answer = [&](size_t v, const Variant& variant) {
+    Message line = {"variant", std::to_string(v), std::string(to_string(variant.outcome)),
+                    variant.why, to_text(variant.run_ns)};
+    for (const auto& [key, ns] : variant.kernel_ns) {
+      line.push_back(key);
+      line.push_back(to_text(ns));
+    }
+    return channel_.send(line);
   };
   for (size_t i = 2; i < message.size();) {
     const int64_t count = to_int(message[i++]);
     record.choices.clear();
     for (int64_t c = 0; c < count && i + 1 < message.size(); ++c, i += 2)
       record.choices.emplace_back(message[i], message[i + 1]);
-    const size_t v = variants.size();
-    variants.emplace_back();
-    SessionOptions options = options_.session;
-    options.tuning = std::make_shared<const exec::TuningRecord>(record);
+    const size_t v = models.size();
     say("begin", v);
-    Result<Session> session = Session::load(options_.model, options);
-    if (!session) {
-      IGNIS_TRY(drop(v, Trial::Outcome::Refused, session.error().message()));
-      say("end", v);
-      continue;
-    }
-    if (inputs.empty()) {
-      inputs = random_inputs(*session);
-      for (const HostTensor& input : inputs) input_pointers.push_back(input.bytes.data());
-    }
-    variants[v].emplace(Compiled{*std::move(session), {}, {}, {}, {}});
-    Compiled& compiled = *variants[v];
-    for (const PortInfo& port : compiled.session.outputs())
-      compiled.outputs.push_back(HostTensor::zeros(port.dtype, port.shape));
-    for (HostTensor& output : compiled.outputs)
-      compiled.output_pointers.push_back(output.bytes.data());
-    IGNIS_TRY(compiled.session.run_raw(input_pointers.data(), compiled.output_pointers.data()));
-    if (v > 0 && variants[0]) {
-      const std::string difference = first_difference(compiled, *variants[0]);
-      if (!difference.empty()) IGNIS_TRY(drop(v, Trial::Outcome::Wrong, difference));
-    }
-    for (size_t other = 0; variants[v] && other < v; ++other) {
-      if (!variants[other] || !is_same_code(*variants[other], *variants[v])) continue;
-      IGNIS_TRY(drop(v, Trial::Outcome::Same, "the code of variant " + std::to_string(other)));
-    }
+    IGNIS_TRY_ASSIGN(const Variant variant, models.add(record));
+    if (!variant.is_sound()) IGNIS_TRY(answer(v, variant));
     say("end", v);
   }
-
   for (int64_t round = 0; round < rounds; ++round) {
-    for (size_t n = 0; n < variants.size(); ++n) {
-      const size_t v = (n + static_cast<size_t>(round)) % variants.size();
-      if (!variants[v]) continue;
-      Compiled& compiled = *variants[v];
+    for (size_t n = 0; n < models.size(); ++n) {
+      const size_t v = (n + static_cast<size_t>(round)) % models.size();
+      if (!models.has(v)) continue;
       say("begin", v);
-      for (int run = 0; run < kRunsInTurn; ++run) {
-        const Clock::time_point begin = Clock::now();
-        IGNIS_TRY(compiled.session.run_raw(input_pointers.data(), compiled.output_pointers.data()));
-        const std::chrono::duration<double, std::nano> took = Clock::now() - begin;
-        if (run > 0) compiled.run_ns.push_back(took.count());
-      }
-      for (int run = 1; run < kRunsInTurn; ++run) {
-        std::vector<CallInfo> calls;
-        IGNIS_TRY(compiled.session.profile(input_pointers.data(), compiled.output_pointers.data(),
-                                           &calls));
-        compiled.keep_times(calls);
-      }
+      IGNIS_TRY(models.take_turn(v));
       say("end", v);
     }
   }
-  for (size_t v = 0; v < variants.size(); ++v) {
-    if (!variants[v]) continue;
-    Message answer = {"variant", std::to_string(v), std::string(to_string(Trial::Outcome::Timed)),
-                      "", to_text(typical(variants[v]->run_ns))};
-    for (const auto& [key, ns] : variants[v]->kernel_ns) {
-      answer.push_back(key);
-      answer.push_back(to_text(typical(ns)));
-    }
-    IGNIS_TRY(channel_.send(answer));
+  for (size_t v = 0; v < models.size(); ++v) {
+    if (models.has(v)) IGNIS_TRY(answer(v, models.result(v)));
   }
   return {};
 }
