@@ -14,6 +14,20 @@ std::string small_model() {
   return model.bytes();
 }
 
+std::string attention_model() {
+  OnnxModel model(17);
+  model.graph.input("q", OnnxType::Float, {1, 2, 9, 4})
+      .input("k", OnnxType::Float, {1, 2, 4, 7})
+      .input("v", OnnxType::Float, {1, 2, 7, 5})
+      .output("y", OnnxType::Float, {1, 2, 9, 5});
+  OnnxNode softmax("Softmax", {"s"}, {"p"});
+  softmax.attr("axis", int64_t{-1});
+  model.graph.node(OnnxNode("MatMul", {"q", "k"}, {"s"}).name("scores"))
+      .node(softmax.name("weights"))
+      .node(OnnxNode("MatMul", {"p", "v"}, {"y"}).name("values"));
+  return model.bytes();
+}
+
 std::string open_model() {
   OnnxModel model(17);
   model.graph.input("x", OnnxType::Float, {"batch", 3}).output("y", OnnxType::Float, {"batch", 3});

@@ -7,6 +7,8 @@ namespace ignis::testing {
 
 /// y = relu(x * 2 - 1) for x f32 [2, 3]; layers "scale", "shift", "clip".
 std::string small_model();
+/// y = softmax(q k) v for two heads of 9 queries and 7 keys, q [1, 2, 9, 4]; layers "scores", "weights", "values".
+std::string attention_model();
 /// y = x + x for x f32 [batch, 3].
 std::string open_model();
 /// A node of an operator that does not exist, and one of another.

@@ -121,6 +121,25 @@ TEST_F(Tool, VerifyNamesTheKernelWithASeededFault) {
   EXPECT_TRUE(layers["first_layer_beyond"].is_null());  // the programs beside it have no fault
 }
 
+TEST_F(Tool, VerifyComparesTheKernelsOfAChainApart) {
+  const std::string model = folder_.write("attention.onnx", attention_model());
+  const Json good = report({"verify", model, "--layers", "--chain", "on"})["cases"][0]["layers"];
+  ASSERT_EQ(good["kernels"].size(), 1u) << good;
+  EXPECT_GE(good["kernels"][0]["stores"], 3);
+  ASSERT_EQ(good["apart"].size(), 3u);
+  EXPECT_EQ(good["apart"][0]["layer"], "scores");
+  EXPECT_EQ(good["apart"][1]["layer"], "weights");
+  EXPECT_EQ(good["apart"][1]["shape"], Json({1, 2, 9, 7}));
+  EXPECT_EQ(good["layers"].size(), 3u);
+  const Json plain = report({"verify", model, "--layers", "--chain", "off"})["cases"][0]["layers"];
+  EXPECT_TRUE(plain["apart"].empty());
+  EXPECT_EQ(plain["kernels"].size(), 3u);
+  const Json bad = report({"verify", model, "--layers", "--chain", "on", "--fault", "0"},
+                          1)["cases"][0]["layers"];
+  EXPECT_FALSE(bad["first_kernel_beyond"].is_null());
+  EXPECT_TRUE(bad["first_apart_beyond"].is_null()) << "the program without chains has no fault";
+}
+
 TEST_F(Tool, InspectShowsEveryStage) {
   const Json json =
       report({"inspect", small_, "--ops", "--shapes", "--weights", "--kernels", "--memory-plan"});

@@ -54,6 +54,8 @@ void expect_close(const HostTensor& actual, const std::vector<float>& expected) 
 struct DeviceCase {
   const char* spec;
   int threads;
+  /// Of Winograd's products and of bands of rows.
+  Choice choice = Choice::Auto;
 };
 
 constexpr const char* kForeign = "cpu:llvm:aarch64-neon";
@@ -90,6 +92,7 @@ class GoldenModels : public testing::TestWithParam<DeviceCase> {
     }
     options_.device = GetParam().spec;
     options_.threads = GetParam().threads;
+    options_.winograd = options_.chain = GetParam().choice;
     if (options_.device == kForeign) return start_runner();
     const auto device = runtime::open_device(options_.device);
     if (!device && device.error().code() == ErrorCode::Unsupported) {
@@ -246,16 +249,18 @@ TEST_P(GoldenModels, EachKernelIsRightAndASeededFaultIsNamed) {
   EXPECT_NE(kernel.find("k17_"), std::string::npos) << kernel;
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, GoldenModels,
-                         testing::Values(DeviceCase{"cpu", 1}, DeviceCase{"cpu", 0},
-                                         DeviceCase{"cpu:llvm:avx2", 1},
-                                         DeviceCase{"cpu:llvm:sse2", 2},
-                                         DeviceCase{"cpu:interp", 1}, DeviceCase{kForeign, 2}),
-                         [](const auto& test) {
-                           std::string name = test.param.spec;
-                           for (char& c : name) c = c == ':' || c == '-' ? '_' : c;
-                           return name + "_threads_" + std::to_string(test.param.threads);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Devices, GoldenModels,
+    testing::Values(DeviceCase{"cpu", 1}, DeviceCase{"cpu", 0}, DeviceCase{"cpu:llvm:avx2", 1},
+                    DeviceCase{"cpu:llvm:sse2", 2}, DeviceCase{"cpu:interp", 1},
+                    DeviceCase{kForeign, 2}, DeviceCase{"cpu", 2, Choice::On},
+                    DeviceCase{kForeign, 1, Choice::On}),
+    [](const auto& test) {
+      std::string name = test.param.spec;
+      for (char& c : name) c = c == ':' || c == '-' ? '_' : c;
+      const bool is_forced = test.param.choice == Choice::On;
+      return name + "_threads_" + std::to_string(test.param.threads) + (is_forced ? "_forced" : "");
+    });
 
 }  // namespace
 }  // namespace ignis

@@ -52,8 +52,12 @@ Result<LayerComparison> compare_value(const HostTensor& got, const HostTensor& w
   return result;
 }
 
-Status compare_kernels(Session& session, const std::vector<HostTensor>& inputs,
-                       const Tolerances& tolerances, Progress& progress, LayerReport& report) {
+/// What each kernel wrote, in the order of the program.
+Result<std::vector<LayerComparison>> compare_kernels(Session& session,
+                                                     const std::vector<HostTensor>& inputs,
+                                                     const Tolerances& tolerances,
+                                                     Progress& progress) {
+  std::vector<LayerComparison> kernels;
   IGNIS_TRY(session.compare_kernels(inputs, [&](const KernelComparison& kernel) -> Status {
     progress.show("kernel " + kernel.kernel);
     IGNIS_TRY_ASSIGN(LayerComparison result,
@@ -61,13 +65,38 @@ Status compare_kernels(Session& session, const std::vector<HostTensor>& inputs,
     result.layer = kernel.layer;
     result.op = kernel.kernel;
     result.call = kernel.call;
-    report.kernels.push_back(std::move(result));
+    result.stores = kernel.stores;
+    kernels.push_back(std::move(result));
     return Status::ok();
   }));
   std::stable_sort(
-      report.kernels.begin(), report.kernels.end(),
+      kernels.begin(), kernels.end(),
       [](const LayerComparison& a, const LayerComparison& b) { return a.call < b.call; });
-  return Status::ok();
+  return kernels;
+}
+
+/// The kernels of a program without chains that `kernels` has not: those its chains are made of.
+Result<std::vector<LayerComparison>> compare_apart(const BoundModel& bound,
+                                                   const std::vector<LayerComparison>& kernels,
+                                                   const std::vector<HostTensor>& inputs,
+                                                   const Tolerances& tolerances,
+                                                   Progress& progress) {
+  std::set<std::string> compared;
+  bool has_chains = false;
+  for (const LayerComparison& kernel : kernels) {
+    has_chains |= kernel.stores > 1;
+    if (kernel.stores == 1) compared.insert(kernel.layer);
+  }
+  if (!has_chains) return std::vector<LayerComparison>();
+  SessionOptions options = bound.session;
+  options.progress = progress.callback();
+  options.seeded_fault = -1;
+  options.chain = Choice::Off;
+  IGNIS_TRY_ASSIGN(Session session, load_session(bound, options));
+  IGNIS_TRY_ASSIGN(std::vector<LayerComparison> apart,
+                   compare_kernels(session, inputs, tolerances, progress));
+  std::erase_if(apart, [&](const LayerComparison& each) { return compared.contains(each.layer); });
+  return apart;
 }
 
 /// One group: a program with these layers as outputs, then the reference's values one by one.
@@ -129,6 +158,7 @@ Json values_json(const std::vector<LayerComparison>& values) {
     const Comparison& c = each.comparison;
     Json value{{"layer", each.layer}, {each.call < 0 ? "op" : "kernel", each.op}};
     if (each.call >= 0) value["call"] = each.call;
+    if (each.stores > 1) value["stores"] = each.stores;
     else value["output"] = each.output;
     value.update({{"dtype", std::string(to_string(each.dtype))},
                   {"shape", each.shape},
@@ -165,17 +195,27 @@ Result<LayerReport> compare_layers(const BoundModel& model, Session& session,
                                    const Tolerances& tolerances, const Context& context) {
   Progress progress(context.shows_progress());
   LayerReport report;
-  IGNIS_TRY(compare_kernels(session, inputs, tolerances, progress, report));
+  IGNIS_TRY_ASSIGN(report.kernels, compare_kernels(session, inputs, tolerances, progress));
+  IGNIS_TRY_ASSIGN(report.apart,
+                   compare_apart(model, report.kernels, inputs, tolerances, progress));
   IGNIS_TRY_ASSIGN(const onnx::Model imported, import_bound(model, context));
   for (const auto& group : group_layers(imported))
     IGNIS_TRY(compare_group(model, group, inputs, tolerances, progress, report));
   report.first_kernel_beyond = first_beyond(report.kernels);
+  report.first_apart_beyond = first_beyond(report.apart);
   report.first_layer_beyond = first_beyond(report.layers);
   return report;
 }
 
 void print_layers(const LayerReport& report) {
   if (!report.kernels.empty()) print_table(report.kernels, "layers of the kernel", "kernel");
+  if (!report.apart.empty()) {
+    print_table(report.apart, "layers in a chain, run apart", "kernel");
+    std::printf(
+        "a chain is compared by what it writes last; above, its kernels in a program without "
+        "chains, "
+        "of the same bits\n");
+  }
   print_table(report.layers, "layer", "op");
   if (report.passed()) {
     std::printf("all %zu kernels and %zu layers are within tolerance\n", report.kernels.size(),
@@ -187,6 +227,12 @@ void print_layers(const LayerReport& report) {
                 styled("first kernel beyond tolerance:", Style::Bad).c_str(), first.op.c_str(),
                 first.layer.c_str());
   }
+  if (report.first_apart_beyond >= 0) {
+    const LayerComparison& first = report.apart[static_cast<size_t>(report.first_apart_beyond)];
+    std::printf("%s '%s', which computes %s\n",
+                styled("first kernel of a chain beyond tolerance:", Style::Bad).c_str(),
+                first.op.c_str(), first.layer.c_str());
+  }
   if (report.first_layer_beyond >= 0) {
     const LayerComparison& first = report.layers[static_cast<size_t>(report.first_layer_beyond)];
     std::printf("%s '%s' (%s), output '%s'\n",
@@ -196,13 +242,16 @@ void print_layers(const LayerReport& report) {
 }
 
 Json to_json(const LayerReport& report) {
-  Json json{{"kernels", values_json(report.kernels)},
-            {"layers", values_json(report.layers)},
-            {"first_kernel_beyond", nullptr},
-            {"first_layer_beyond", nullptr}};
+  Json json{{"kernels", values_json(report.kernels)}, {"apart", values_json(report.apart)},
+            {"layers", values_json(report.layers)},   {"first_kernel_beyond", nullptr},
+            {"first_apart_beyond", nullptr},          {"first_layer_beyond", nullptr}};
   if (report.first_kernel_beyond >= 0) {
     const LayerComparison& first = report.kernels[static_cast<size_t>(report.first_kernel_beyond)];
     json["first_kernel_beyond"] = {{"kernel", first.op}, {"layer", first.layer}};
+  }
+  if (report.first_apart_beyond >= 0) {
+    const LayerComparison& first = report.apart[static_cast<size_t>(report.first_apart_beyond)];
+    json["first_apart_beyond"] = {{"kernel", first.op}, {"layer", first.layer}};
   }
   if (report.first_layer_beyond >= 0) {
     const LayerComparison& first = report.layers[static_cast<size_t>(report.first_layer_beyond)];

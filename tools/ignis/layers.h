@@ -24,6 +24,7 @@ struct LayerComparison {
   std::string op;      ///< "Conv", or the kernel's name
   std::string output;  ///< of the layer; empty for a kernel
   int call = -1;       ///< of a kernel: its position in the program
+  int stores = 1;      ///< of a kernel: more for a chain, of which only the last can be compared
   DType dtype = DType::Float32;
   Shape shape;
   Comparison comparison;
@@ -33,12 +34,17 @@ struct LayerComparison {
 
 struct LayerReport {
   std::vector<LayerComparison> kernels;  ///< in the order of the program
+  std::vector<LayerComparison> apart;    ///< those that chains are made of, each run alone
   std::vector<LayerComparison> layers;   ///< in the model's order
-  int first_kernel_beyond = -1, first_layer_beyond = -1;
-  bool passed() const { return first_kernel_beyond < 0 && first_layer_beyond < 0; }
+  int first_kernel_beyond = -1, first_apart_beyond = -1, first_layer_beyond = -1;
+  bool passed() const {
+    return first_kernel_beyond < 0 && first_apart_beyond < 0 && first_layer_beyond < 0;
+  }
 };
 
-/// Compares the program from the inside. First what each kernel of the program itself wrote. Then every layer of the
+/// Compares the program from the inside. First what each kernel of the program itself wrote. Where some run by bands of rows
+/// together (chains), what is between them never stands whole in memory: they are compared once more in a program without
+/// chains, which computes the same bits. When a chain is wrong and its kernels are right, its bands are. Then every layer of the
 /// model, also those that vanish inside a kernel: their values come from programs compiled beside it (as many as memory
 /// asks for), which leave the program as it is. The reference's values are made and dropped one by one.
 /// Errors: as load_session and Session::run.

@@ -162,6 +162,7 @@ CallDetails Planner::call_details(size_t scheduled, const FoldedGraph& folded) c
   details.why.insert(details.why.end(), program.why.begin(), program.why.end());
   if (kernel.written.empty()) return details;
   details.slot = kernel.written[0];
+  details.stores = kernel.sink.source_count();
   const int index = kernel.buffers[static_cast<size_t>(details.slot)];
   const schedule::Buffer& to = schedule_.buffers[static_cast<size_t>(index)];
   details.dtype = to.dtype;

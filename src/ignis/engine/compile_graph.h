@@ -48,6 +48,7 @@ struct CallDetails {
   Notes why;  ///< what was compared for it; without the program's part where a cache had it
   // What it writes, for comparing it with a reference: the buffer at `slot` in `layout`.
   int slot = 0;
+  int stores = 1;  ///< of a chain: this is the last one's buffer
   DType dtype = DType::Float32;
   Shape shape;  ///< logical
   ir::Layout layout;

@@ -539,6 +539,7 @@ Status Session::compare_kernels(const std::vector<HostTensor>& inputs,
     comparison.call = static_cast<int>(call);
     comparison.kernel = calls[call].name;
     comparison.layer = calls[call].layer;
+    comparison.stores = value.stores;
     comparison.got =
         engine::read_layout(static_cast<const std::byte*>(buffers[static_cast<size_t>(value.slot)]),
                             value.dtype, value.shape, value.layout);

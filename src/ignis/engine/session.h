@@ -110,6 +110,8 @@ struct KernelComparison {
   int call = 0;        ///< position in the program
   std::string kernel;  ///< the program's name
   std::string layer;   ///< the model's layers it computes; may be empty
+  int stores =
+      1;  ///< more: a chain, of which the last store is compared; rows of the others come and go
   HostTensor got, want;
 };
 
