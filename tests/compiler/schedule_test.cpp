@@ -1,6 +1,8 @@
 #include "tests/compiler/run_schedule.h"
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace ignis {
 namespace {
 
@@ -323,6 +325,32 @@ TEST(Schedule, ProductsOfOddShapes) {
   m.check({matmul(rows, m.weight({17, 301})), matmul(row, m.weight({67, 1009})),
            matmul(shallow, m.weight({3, 515})), matmul(batch, m.input({3, 13, 5})),
            matmul(row, m.input({67, 611})), matmul(rows, m.input({17, 3}))});
+}
+
+TEST(Schedule, FewColumnsSumInLanesOfTheirTerms) {
+  for (const Choice lanes : {Choice::Auto, Choice::On, Choice::Off}) {
+    schedule::Options options;
+    options.sums_in_lanes = lanes;
+    for (const int64_t columns : {1, 2, 3, 5, 19}) {
+      for (const int64_t terms : {7, 67, 1025}) {
+        Model m;
+        const Tensor rows = m.input({13, terms}), batch = m.input({3, 9, terms});
+        m.check(
+            {matmul(rows, m.input({terms, columns})), matmul(batch, m.input({3, terms, columns})),
+             matmul(rows, m.weight({terms, columns})) + m.weight({columns}),
+             matmul(m.input({1, terms}), m.weight({terms, columns}))},
+            options);
+      }
+    }
+  }
+  Model m;
+  const auto s = m.check({matmul(m.input({64, 2048}), m.input({2048, 2}))});
+  codegen::Config config;
+  config.target = make_target(Isa::Avx2);
+  const auto lowered = codegen::lower(s.kernels.back().sink, config);
+  ASSERT_TRUE(lowered.has_value());
+  EXPECT_TRUE(std::any_of(lowered->actions.begin(), lowered->actions.end(),
+                          [](const std::string& a) { return a.starts_with("SPLIT_REDUCE"); }));
 }
 
 TEST(Schedule, TransposesOfEveryKind) {

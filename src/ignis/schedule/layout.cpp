@@ -111,6 +111,8 @@ class LayoutChooser {
                std::vector<int64_t>& hi);
   void order_reduce_ranges(Draft& draft);
   void pack_operands(size_t index);
+  bool sums_in_lanes(Draft& draft, const LoadSite& site, const Node& other, const Node& v,
+                     const PlainAffine& at);
   Node vector_range(const Draft& draft);
   std::optional<PlainAffine> address(const Draft& draft, const LoadSite& site);
   void drain_pending();
@@ -407,6 +409,33 @@ Node LayoutChooser::vector_range(const Draft& draft) {
   return {};
 }
 
+/// Whether a product of so few columns, along `v`, that they fill few lanes had better have its terms there: one sum for each
+/// element, both operands read along their rows. `at`: the address of the operand that moves with the columns.
+bool LayoutChooser::sums_in_lanes(Draft& draft, const LoadSite& site, const Node& other,
+                                  const Node& v, const PlainAffine& at) {
+  const Node terms = site.reduce.src(1);
+  if (options_.sums_in_lanes == Choice::Off || options_.float_level == FloatLevel::Strict ||
+      site.reduce.source_count() != 2 || !other.is(Op::Load) || other.source_count() != 1 ||
+      at.coefficient(terms) == 0)
+    return false;
+  const auto slot = static_cast<int>(other.src(0).src(0).arg().ints[0]);
+  const auto row = plain_affine(
+      g_, ir::flat_offset(g_, index_of(other.src(0)), buffer(buffer_at(draft, slot)).layout));
+  if (!row || row->coefficient(terms) != 1) return false;
+  if (options_.sums_in_lanes == Choice::On) return true;
+  // Cycles: two multiply-adds, or loads for one, each; the lanes of a sum are folded at its end.
+  constexpr int64_t kFold = 40;
+  const int64_t width = target_.lanes(site.load.dtype());
+  const int64_t count = terms.range_extent(), columns = v.range_extent();
+  const int64_t along_terms = columns * (ceil_div(count, width) + kFold);
+  const int64_t along_columns = ceil_div(columns, width) * count / 2;
+  if (columns < width) {
+    draft.why.push_back(say("sums in lanes ", along_terms, " of ", along_columns, " cycles with ",
+                            columns, " columns in lanes"));
+  }
+  return along_terms < along_columns;
+}
+
 void LayoutChooser::pack_operands(size_t index) {
   Draft& draft = drafts_[index];
   const Node v = vector_range(draft);
@@ -440,7 +469,9 @@ void LayoutChooser::pack_operands(size_t index) {
     for (const Node& r : draft.ranges) {
       if (at->coefficient(r) == 0) reuse *= r.range_extent();
     }
-    if (!constant) {
+    const bool repays = constant || reuse >= 8 || options_.sums_in_lanes == Choice::On;
+    const bool in_rows = repays && !shares_vector_axis && sums_in_lanes(draft, site, other, v, *at);
+    if (!constant && !in_rows) {
       int64_t row = 0;
       for (const Node& r : reduces) row = std::max(row, at->coefficient(r));
       const bool is_strided = at->coefficient(v) != 1;
@@ -463,10 +494,12 @@ void LayoutChooser::pack_operands(size_t index) {
     for (size_t d = 0; d < dims.size(); ++d) shape.push_back(dims[d].range_extent());
     const int v_dim = static_cast<int>(outer.size());
     for (int d = 0; d < static_cast<int>(dims.size()); ++d) {
-      if (d != v_dim || panel < extent) perm.push_back(d);
+      if (d != v_dim || panel < extent || in_rows) perm.push_back(d);
     }
     Layout layout;
-    if (panel < extent) {
+    if (in_rows) {
+      layout = Layout::permuted(shape, perm);
+    } else if (panel < extent) {
       layout = Layout::blocked(shape, perm, v_dim, panel);
     } else {
       perm.push_back(v_dim);

@@ -60,7 +60,9 @@ struct Schedule {
 
 struct Options {
   FloatLevel float_level = FloatLevel::Finite;
-  bool choose_layouts = true;            ///< off: everything planar
+  bool choose_layouts = true;  ///< off: everything planar
+  /// The terms of products of few columns in lanes, one sum for each element; needs a float level other than strict.
+  Choice sums_in_lanes = Choice::Auto;
   Choice planar_windows = Choice::Auto;  ///< windows over the planes of an input stay row-major
   bool fuse = true;             ///< off: every elementwise and reduce node is a kernel of its own
   Choice chain = Choice::Auto;  ///< kernels that run one after the other by bands of rows

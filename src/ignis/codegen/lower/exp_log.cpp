@@ -108,14 +108,15 @@ Expr exp2_of_fraction(const Expr& r) {
 }  // namespace detail
 
 Expr exp_of(const Expr& x) {
-  // Beyond these the result is infinite, or less than half the smallest number.
-  const Expr above = max(x, x.number(is_double(x) ? -746.0 : -104.0));
   if (is_at_most_zero(x.node())) {
-    // k is not positive. Below the normal numbers its power is zero, as kernels, which run with denormals off, take them.
-    const Scaled e = reduce_exp(above);
-    const Expr power = max(e.k_bits + e.k_bits.integer(one_bits(x)), e.k_bits.integer(0));
+    // k is not positive. Below the normal numbers its power is zero, as kernels, which run with denormals off, take them:
+    // the lower bound is where k is the first whose power's bits are zero.
+    const Scaled e = reduce_exp(max(x, x.number(is_double(x) ? -709.0 : -88.0)));
+    const Expr power = e.k_bits + e.k_bits.integer(one_bits(x));
     return mulacc(e.slope, e.r, x.number(1)) * power.as_float();
   }
+  // Beyond these the result is infinite, or less than half the smallest number.
+  const Expr above = max(x, x.number(is_double(x) ? -746.0 : -104.0));
   const Scaled e = reduce_exp(min(above, x.number(is_double(x) ? 710.0 : 89.0)));
   return detail::scale_by_power(mulacc(e.slope, e.r, x.number(1)), e.k_bits, x);
 }
