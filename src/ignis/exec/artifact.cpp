@@ -1,13 +1,14 @@
 #include "ignis/exec/artifact.h"
 
+#include "ignis/base/mapped_file.h"
 #include "ignis/base/math.h"
 #include "ignis/base/on_threads.h"
 #include "ignis/exec/artifact_format.h"
-#include "ignis/exec/mapped_file.h"
 #include "ignis/exec/plan_section.h"
 #include "ignis/runtime/device.h"
 
 #include <sodium.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -393,9 +394,21 @@ Result<Artifact> Artifact::parse(Bytes bytes, std::shared_ptr<const void> owner,
   return Artifact(std::move(state));
 }
 
+bool is_artifact(const std::string& path) {
+  const FileHandle file = open_to_read(path);
+  char magic[kArtifactMagic.size()] = {};
+  return file &&
+         ::pread(file.descriptor(), magic, sizeof magic, 0) == static_cast<ssize_t>(sizeof magic) &&
+         std::string_view(magic, sizeof magic) == kArtifactMagic;
+}
+
 Result<Artifact> Artifact::open(const std::string& path, const ArtifactOptions& options) {
-  IGNIS_TRY_ASSIGN(const MappedFile file, map_file(path));
-  Result<Artifact> artifact = parse(file.bytes, file.owner, options);
+  const Result<MappedFile> file = map_file(path);
+  if (!file) {
+    const Error& error = file.error();
+    return error.reason() == "NotRegular" ? refuse(error.message(), "NotAnArtifact") : error;
+  }
+  Result<Artifact> artifact = parse(file->bytes, file->owner, options);
   if (!artifact) return std::move(artifact).error().with_context(path);
   return artifact;
 }

@@ -1,7 +1,5 @@
 #include "ignis/onnx/external.h"
 
-#include "ignis/onnx/file_handle.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -146,9 +144,9 @@ Result<FileBytes> ExternalFiles::map(const std::string& location) {
   struct stat opened{};
   if (::fstat(file.descriptor(), &opened) != 0) return cannot_open(location);
   IGNIS_TRY(check_plain_file(opened, location));
-  IGNIS_TRY_ASSIGN(FileBytes bytes, map_open_file(file, location, max_file_bytes_));
-  mapped_bytes_ += static_cast<int64_t>(bytes.bytes.size());
-  return mapped_.emplace(location, std::move(bytes)).first->second;
+  IGNIS_TRY_ASSIGN(MappedFile mapped, map_open_file(file, location, max_file_bytes_));
+  mapped_bytes_ += static_cast<int64_t>(mapped.bytes.size());
+  return mapped_.emplace(location, FileBytes::of(std::move(mapped))).first->second;
 }
 
 Result<FileBytes> ExternalFiles::read(const TensorProto& tensor, int64_t size_bytes) {

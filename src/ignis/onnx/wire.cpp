@@ -1,14 +1,7 @@
 #include "ignis/onnx/wire.h"
 
-#include "ignis/onnx/file_handle.h"
-
-#include <fcntl.h>
 #include <protozero/pbf_reader.hpp>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -562,13 +555,8 @@ Result<std::vector<std::byte>> decode_typed_data(const TensorProto& tensor, int6
 }
 
 Result<FileBytes> map_file(const std::string& path, int64_t max_bytes) {
-  // Non-blocking: opening a pipe by mistake must not wait for its writer.
-  const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) {
-    return Error(ErrorCode::NotFound,
-                 "File '" + path + "' cannot be opened: " + std::strerror(errno) + ".");
-  }
-  return map_open_file(file, path, max_bytes);
+  IGNIS_TRY_ASSIGN(MappedFile file, ignis::map_file(path, max_bytes));
+  return FileBytes::of(std::move(file));
 }
 
 }  // namespace ignis::onnx

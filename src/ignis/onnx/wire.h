@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ignis/base/mapped_file.h"
 #include "ignis/base/result.h"
 #include "ignis/onnx/import.h"
 #include "ignis/onnx/model.h"
@@ -15,6 +16,10 @@ namespace ignis::onnx {
 struct FileBytes {
   std::string_view bytes;
   std::shared_ptr<const void> owner;  ///< keeps `bytes` valid; null for borrowed bytes
+  static FileBytes of(MappedFile file) {
+    return {{reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()},
+            std::move(file.owner)};
+  }
 };
 
 /// Maps a regular file. Errors: NotFound when it cannot be opened, InvalidArgument when it is no regular file or has
