@@ -2,7 +2,9 @@
 
 #include "ignis/base/math.h"
 #include "ignis/ir/affine.h"
+#include "ignis/ir/layout_index.h"
 #include "ignis/ir/row_chain.h"
+#include "ignis/schedule/draft.h"
 
 #include <algorithm>
 #include <iterator>
@@ -77,6 +79,12 @@ class Chainer {
   Walk next_walk(const Kernel& from, const Kernel& to, size_t outer) const;
   std::vector<Walk> walks_of(size_t first, size_t last, size_t outer) const;
   size_t most_outer(const Kernel& kernel) const;
+  /// Whether neighbours along a range are neighbours in the stored buffer.
+  bool stores_side_by_side(const Kernel& kernel, const Node& range) const {
+    const auto at = plain_affine(g_, ir::flat_offset(g_, index_of(kernel.sink.src(0).src(0)),
+                                                     buffer(kernel.buffers[0]).layout));
+    return !at || at->coefficient(range) == 1;
+  }
   bool may_join(const Kernel& from, const Kernel& to) const;
   void gather();
   void cut(size_t first, size_t end, std::vector<Kernel>& out);
@@ -143,6 +151,10 @@ std::vector<Chainer::Walk> Chainer::walks_of(size_t first, size_t last, size_t o
     Walk next = next_walk(s_.kernels[k], s_.kernels[k + 1], outer);
     if (next.empty()) return {};
     walks.push_back(std::move(next));
+  }
+  // Further in, rows must leave every store something to put in lanes.
+  for (size_t k = first; outer > 0 && k <= last; ++k) {
+    if (stores_side_by_side(s_.kernels[k], walks[k - first].back())) return {};
   }
   return walks;
 }
