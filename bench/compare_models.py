@@ -200,7 +200,7 @@ def parse_options():
     parser = argparse.ArgumentParser(prog="bench/compare", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default="networks",
-                        help="comma list of files, names, 'networks' (default) and 'operators'")
+                        help="comma list of files, names, 'networks' (default), 'operators', 'odd' and 'attention'")
     parser.add_argument("--peers", default=",".join(PEERS), help="comma list (default: all)")
     parser.add_argument("--threads", default="1,2", help="comma list of numbers of threads (default: 1,2)")
     parser.add_argument("--ignis", default=default_tool(), help="the tool's path")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+import attention
 import odd_shapes
 
 NETWORKS = ["dms", "dms_nose", "mobilenetv2", "transformer", "resnet18"]
@@ -14,15 +15,16 @@ OPERATORS = ["matmul_512", "matmul_1024", "matmul_2048", "matmul_1024_dyn", "gem
              "conv1x1_256_28", "conv3x3s2_64_128_56", "dw3x3_128_56", "dw3x3s2_96_112", "stem7x7_224",
              "softmax_1024", "layernorm_1024x768", "add_relu_4m", "tiny_mlp"]
 REAL = {"cabin_dm": "dmonitoring_model_0.8.9.onnx", "ultraface": "ultraface_rfb_320.onnx"}
-SETS = {"networks": [*NETWORKS, *REAL, "centerface640"], "operators": OPERATORS}  # and "odd", see odd_shapes.py
+SETS = {"networks": [*NETWORKS, *REAL, "centerface640"], "operators": OPERATORS}
+MADE = {"odd": odd_shapes.make, "attention": attention.make}
 
 
 def find(names, shared, cache):
     """Paths for a list of files, names and sets. Errors: ValueError for a name that needs what is not there."""
     paths = []
     for name in names:
-        if name == "odd":
-            paths += odd_shapes.make(cache / "odd")
+        if name in MADE:
+            paths += MADE[name](cache / name)
         else:
             paths += [resolve(member, shared, cache) for member in SETS.get(name, [name])]
     return paths

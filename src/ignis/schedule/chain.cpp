@@ -20,12 +20,13 @@ using ir::Op;
 
 /// A band's share of L2; the rest is for what streams through: constants, the first store's operands, the last's result.
 constexpr double kL2Share = 0.75;
-/// A band's share of L2 at least: what each band reads besides then comes from behind L2.
+/// The same when little else is left by what each band reads; were it less, that is read from behind L2 for each, and bands are
+/// large so that they are few.
 constexpr double kLeastL2Share = 0.25;
 /// Time to move a byte within L2 by the time it costs to write it to memory behind L2 and to read it from there.
 constexpr double kMoveCost = 0.5;
 /// Time to read a byte from behind L2 by the same.
-constexpr double kReadCost = 0.5;
+constexpr double kReadCost = 0.25;
 /// Rows of further ranges are smaller and fill fewer tiles: they must gain as much more.
 constexpr double kClearly = 1.1;
 
@@ -269,7 +270,8 @@ double Chainer::choose_bands(Kernel& chain) const {
   const auto l2 = static_cast<double>(target_.l2_bytes);
   const ReadAgain again = read_again(chain, *stages);
   const auto others = static_cast<double>(again.others);
-  const double band_bytes = std::clamp(l2 - others, kLeastL2Share * l2, kL2Share * l2);
+  const bool keeps_others = others <= (1 - kLeastL2Share) * l2;
+  const double band_bytes = std::min(kL2Share * l2, keeps_others ? l2 - others : l2);
   const int64_t most = ir::most_band_rows(*stages, static_cast<int64_t>(band_bytes));
   const int64_t extent = stages->back().extent, outer = ir::outer_count(stages->back());
   const std::string name = say("a chain of ", stages->size());
@@ -298,7 +300,7 @@ double Chainer::choose_bands(Kernel& chain) const {
     return -1;
   }
   double saved = 0, moved = 0;
-  if (others > l2 - band_bytes)
+  if (!keeps_others)
     moved += kReadCost * others * static_cast<double>(outer * ceil_div(extent, bands.rows));
   double advance = static_cast<double>(bands.rows);
   for (size_t i = stages->size() - 1; i-- > 0;) {
