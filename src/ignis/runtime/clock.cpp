@@ -55,6 +55,7 @@ WaitEnd wait_at_least(Clock& clock, const std::function<uint64_t()>& read, uint6
   const int64_t end = add_ns(now, limits.deadline_ns);
   int64_t stall_end = limits.stall_ns > 0 ? add_ns(now, limits.stall_ns) : INT64_MAX;
   const int most_spins = clock.spins();
+  const int64_t spin_end = add_ns(now, clock.spin_ns());
   const int64_t longest_sleep_ns = clock.longest_sleep_ns();
   int64_t sleep_ns = longest_sleep_ns > kPlainSleepNs ? longest_sleep_ns : kFirstSleepNs;
   for (int spins = 0;;) {
@@ -70,7 +71,7 @@ WaitEnd wait_at_least(Clock& clock, const std::function<uint64_t()>& read, uint6
     if (is_abandoned && is_abandoned()) return WaitEnd::Abandoned;
     if (now >= stall_end) return WaitEnd::Stalled;
     if (now >= end) return WaitEnd::DeadlineExceeded;
-    if (spins < most_spins) {
+    if (spins < most_spins || now < spin_end) {
       ++spins;
       relax();
       continue;

@@ -22,6 +22,8 @@ class Clock {
   /// Looks that a wait takes before it sleeps: short enough for the host's own cost not to matter, long enough for a kernel
   /// of some microseconds.
   virtual int spins() const { return 200; }
+  /// A wait looks on for this long, too, where being woken costs more than that.
+  virtual int64_t spin_ns() const { return 0; }
   /// The machine's.
   static Clock& real();
 };
@@ -37,7 +39,7 @@ int64_t add_ns(int64_t a, int64_t b);
 
 enum class WaitEnd : uint8_t { Reached, Stalled, DeadlineExceeded, Abandoned };
 
-/// Watches a word until it is at least `target`, by a short spin and then sleeps that grow to the clock's longest, 50 us as a rule. `is_abandoned` is
+/// Watches a word until it is at least `target`, by a spin and then sleeps that grow to the clock's longest, 50 us as a rule. `is_abandoned` is
 /// looked at between looks and ends the wait. Never lasts longer than the limits and one sleep. When both limits end at once
 /// it is a stall.
 WaitEnd wait_at_least(Clock& clock, const std::function<uint64_t()>& read, uint64_t target,

@@ -46,6 +46,31 @@ TEST(Wait, AWordThatStandsStillIsAStall) {
   EXPECT_LE(clock.longest_sleep, 60'000);
 }
 
+// Each look takes a microsecond; nothing sleeps before the clock's spin is over, and everything after it does.
+TEST(Wait, LooksOnForTheClocksSpin) {
+  class SpinningClock final : public Clock {
+   public:
+    int64_t now_ns() const override { return now += 1'000; }
+    void sleep_until(int64_t until_ns) override {
+      if (first_sleep == 0) first_sleep = now;
+      now = std::max(now, until_ns);
+    }
+    int spins() const override { return 3; }
+    int64_t spin_ns() const override { return spin; }
+    mutable int64_t now = 5 * kMs;
+    int64_t spin = 0, first_sleep = 0;
+  };
+  for (const int64_t spin : {int64_t{0}, int64_t{200'000}}) {
+    SpinningClock clock;
+    clock.spin = spin;
+    EXPECT_EQ(
+        wait_at_least(clock, [] { return uint64_t{0}; }, 1, {.deadline_ns = kMs, .stall_ns = 0}),
+        WaitEnd::DeadlineExceeded);
+    EXPECT_GE(clock.first_sleep, 5 * kMs + spin);
+    EXPECT_LE(clock.first_sleep, 5 * kMs + spin + 10'000);
+  }
+}
+
 TEST(Wait, BothLimitsAtOnceAreAStall) {
   SteppedClock clock;
   EXPECT_EQ(wait_at_least(clock, [] { return uint64_t{0}; }, 1,

@@ -45,9 +45,15 @@ bool is_ours(QueueId queue) { return queue == QueueId{}; }
 int CpuQueue::QueueClock::spins() const {
   return events_.is_wide.load(std::memory_order_relaxed) ? 0 : 400;
 }
+// Waking a thread takes tens of microseconds: an eighth of a run of 200.
+int64_t CpuQueue::QueueClock::spin_ns() const {
+  return events_.is_wide.load(std::memory_order_relaxed) ? 0 : spin_ns_;
+}
 
 CpuQueue::CpuQueue(PoolSource pool_source, std::chrono::nanoseconds spin)
-    : pool_source_(std::move(pool_source)), spin_(spin) {
+    : pool_source_(std::move(pool_source)),
+      spin_(spin),
+      clock_(*events_, 4 * std::min<int64_t>(spin.count(), 1'000'000'000)) {
   capabilities_.has_unified_memory = true;
   capabilities_.can_recover = true;
   timeline_.memory = make_memory(sizeof(uint64_t)).value();  // the smallest there is

@@ -61,7 +61,7 @@ class CpuQueue final : public runtime::QueuedDevice {
   /// Sleeps end early when the CPU's timeline moves.
   class QueueClock final : public runtime::Clock {
    public:
-    explicit QueueClock(QueueEvents& events) : events_(events) {}
+    QueueClock(QueueEvents& events, int64_t spin_ns) : events_(events), spin_ns_(spin_ns) {}
     int64_t now_ns() const override { return runtime::Clock::real().now_ns(); }
     void sleep_until(int64_t until_ns) override { runtime::Clock::real().sleep_until(until_ns); }
     uint64_t ticket() const override { return events_.changed.count(); }
@@ -70,9 +70,11 @@ class CpuQueue final : public runtime::QueuedDevice {
     }
     int64_t longest_sleep_ns() const override { return 5'000'000; }
     int spins() const override;
+    int64_t spin_ns() const override;
 
    private:
     QueueEvents& events_;
+    int64_t spin_ns_;
   };
 
   std::shared_ptr<Worker> worker() const;
@@ -84,7 +86,7 @@ class CpuQueue final : public runtime::QueuedDevice {
   std::chrono::nanoseconds spin_;
   runtime::DeviceLife life_;
   std::shared_ptr<QueueEvents> events_ = std::make_shared<QueueEvents>();
-  QueueClock clock_{*events_};
+  QueueClock clock_;
   runtime::Timeline timeline_;
   std::mutex submission_;
   mutable std::mutex workers_mutex_;  // around worker_ and old_workers_; after submission_
