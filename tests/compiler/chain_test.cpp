@@ -3,6 +3,7 @@
 #include "tests/compiler/run_schedule.h"
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 // Kernels that run by bands of rows together: an expansion, its window and the projection.
@@ -271,6 +272,35 @@ TEST(RowChain, IllegalActionsAreNamed) {
     ASSERT_FALSE(lowered.has_value()) << actions.back();
     EXPECT_EQ(lowered.error().code(), ErrorCode::InvalidArgument) << actions.back();
     EXPECT_NE(lowered.error().message().find(word), std::string::npos) << lowered.error().message();
+  }
+}
+
+// Rows may lie further in than the channels: a band must not take what a store has to put in lanes.
+TEST(RowChain, EveryStoreOfAChainKeepsItsLanes) {
+  for (const auto& [channels, extent] :
+       std::vector<std::pair<int64_t, int64_t>>{{64, 28}, {96, 14}, {33, 20}, {256, 28}}) {
+    for (const int64_t kernel : {1, 3}) {
+      for (const Choice chain : {Choice::Auto, Choice::On}) {
+        SCOPED_TRACE(std::to_string(channels) + " channels, kernel " + std::to_string(kernel));
+        ChainModel m;
+        tensor::ConvOptions window;
+        window.pads_lo = window.pads_hi = {kernel / 2, kernel / 2};
+        const Tensor y = relu(conv(m.input({1, channels, extent, extent}),
+                                   m.weight({channels, channels, kernel, kernel}),
+                                   m.weight({channels}), window));
+        codegen::Config config;
+        config.target = make_target(Isa::Avx2);
+        for (const schedule::Kernel& k : m.schedule(y, chain, config.target).kernels) {
+          if (k.sink.source_count() == 1) continue;
+          const auto lowered = codegen::lower(k.sink, config);
+          ASSERT_TRUE(lowered.has_value()) << lowered.error().to_string();
+          const auto vectors = std::count_if(
+              lowered->actions.begin(), lowered->actions.end(),
+              [](const std::string& action) { return action.starts_with("VECTOR("); });
+          EXPECT_EQ(vectors, k.sink.source_count());
+        }
+      }
+    }
   }
 }
 
